@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What happened in a run, as plain records: decoded from our journals (journal/reader.h) or from
+ * flat ml-goodput-measurement entries (format/entries.h), and the only input of goodput/.
+ * Times are wall-clock nanoseconds; for journals, boot time tied to the wall by anchors, so a clock
+ * that is set back does not reorder them. */
+#ifndef TACHO_MODEL_RECORD_H
+#define TACHO_MODEL_RECORD_H
+
+#include "base/arena.h"
+
+enum record_kind {
+    RECORD_NONE = 0,
+    RECORD_PROCESS_START, /* text = JSON (docs/formats/journal.md) */
+    RECORD_PROCESS_END,   /* code, signal; text = reason word */
+    RECORD_BEGIN,         /* phase, step, text = custom type */
+    RECORD_END,           /* phase, step, text = custom type */
+    RECORD_METRIC,        /* text = name, value, step or -1 */
+    RECORD_SYSTEM,        /* text = name with labels, value */
+    RECORD_CONFIG,        /* text = JSON object */
+    RECORD_HOST,          /* text = JSON object of host facts */
+    RECORD_OUTPUT,        /* text = bytes; code = 1 stdout, 2 stderr */
+    RECORD_SESSION,       /* text = JSON: a profile was captured */
+    RECORD_EVENT,         /* text = JSON: something happened */
+    RECORD_HEARTBEAT,
+    RECORD_DROPPED,       /* value = records that could not be written; code = errno */
+    RECORD_CHECKPOINT,    /* duration_ns of blocking save or restore logged afterwards (Orbax) */
+    RECORD_ELASTIC,       /* active, total, available slices */
+    RECORD_RUNNER_START,  /* `tacho run` began to watch CMD: one attempt of the launcher */
+    RECORD_RUNNER_END,    /* CMD ended: code, signal */
+};
+
+/* What a begin/end pair is about; the words are in phases.def. */
+enum record_phase {
+#define X(name, value, word, category, meaning) PHASE_##name = value,
+#include "model/phases.def"
+#undef X
+};
+const char *record_phase_word(enum record_phase p);
+enum record_phase record_phase_find(str word); /* PHASE_NONE when unknown */
+
+struct record {
+    enum record_kind kind;
+    enum record_phase phase;
+    int64_t wall_ns;
+    int64_t step;        /* -1 = none */
+    double value;
+    int64_t duration_ns; /* RECORD_CHECKPOINT */
+    int32_t code, signal;
+    uint32_t process;    /* index into the set's processes */
+    uint64_t seq;        /* in its journal */
+    str text;
+};
+
+/* One process's life, from one journal. */
+struct record_process {
+    str journal_id;       /* 32 hex digits */
+    str host;
+    int32_t rank;         /* -1 = the runner (`tacho run`) or unknown */
+    uint32_t pid;
+    uint32_t attempt;     /* 1, 2 … from the launcher's count or the lifetimes; 0 = not yet known */
+    int64_t start_ns, last_ns; /* wall: header and newest record */
+    bool runner;          /* written by `tacho run` */
+    bool ended;           /* has RECORD_PROCESS_END */
+    uint64_t n_records, n_lost, lost_bytes;
+};
+
+struct record_set {
+    struct arena arena;
+    str run;                  /* run id, or the job name of flat entries */
+    struct record_process *processes;
+    uint32_t n_processes, processes_capacity;
+    struct record *records;   /* by wall_ns, then process, then seq, after record_set_sort */
+    uint32_t n_records, records_capacity;
+    bool entries_only;        /* from flat entries: step ends and crashes are not logged */
+    int64_t query_ns;         /* "now" for a run that is still going; 0 = last record */
+    struct record_note {
+        str code, message;
+        uint64_t count;
+    } *notes;
+    uint32_t n_notes, notes_capacity;
+};
+
+void record_set_init(struct record_set *s, size_t cap_bytes);
+void record_set_release(struct record_set *s);
+/* NULL beyond the arena's cap. */
+struct record *record_set_add(struct record_set *s);
+struct record_process *record_set_add_process(struct record_set *s);
+void record_set_sort(struct record_set *s);
+void record_set_note(struct record_set *s, str code, uint64_t count, const char *format, ...)
+    PRINTF_LIKE(4, 5);
+
+#endif

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A trace: what one target did during a profile, read only once loaded.
+ *
+ *   trace ─ planes ─ lines ─ row groups of 65,536 events, sorted by start
+ *                             start_ps dur_ps depth metadata src       packed, in memory or index
+ *
+ * Times are picoseconds since `origin_ns` (the earliest line timestamp of the trace), because
+ * epoch nanoseconds times 1000 do not fit 64 bits. Arguments ("stats") of one event are decoded
+ * from the XSpace only when asked for; those of an event's metadata are decoded at load.
+ * Names and words are plain strs in the trace's arena. Planes are known by index, never by id or
+ * name: real files repeat both.
+ *
+ *     struct trace_cursor c;
+ *     for (trace_cursor_init(&c, t, line); trace_cursor_next(&c);)
+ *         busy += c.event.dur_ps;
+ *     if (!trace_cursor_ok(&c, e)) return false;
+ *
+ * Source: tsl/profiler/protobuf/xplane.proto. Loaded by format/xspace.h. Thread: a trace may be read by
+ * many threads, each with its own cursors. */
+#ifndef TACHO_MODEL_TRACE_H
+#define TACHO_MODEL_TRACE_H
+
+#include "base/arena.h"
+#include "base/map.h"
+
+enum trace_plane_kind {
+    TRACE_PLANE_OTHER = 0,
+    TRACE_PLANE_HOST,        /* /host:CPU and its kin with threads of the host */
+    TRACE_PLANE_TPU,         /* /device:TPU:N, one TensorCore */
+    TRACE_PLANE_TPU_SPARSE,  /* /device:TPU:N SparseCore M */
+    TRACE_PLANE_GPU,         /* /device:GPU:N */
+    TRACE_PLANE_CUSTOM,      /* /device:CUSTOM:… */
+    TRACE_PLANE_METADATA,    /* /host:metadata: HLO protos */
+    TRACE_PLANE_ENVIRONMENT, /* Task Environment */
+};
+
+enum trace_stat_type {
+    TRACE_STAT_NONE = 0,
+    TRACE_STAT_F64,
+    TRACE_STAT_U64,
+    TRACE_STAT_I64,
+    TRACE_STAT_STR,   /* also resolved references and decompressed strings */
+    TRACE_STAT_BYTES,
+};
+
+struct trace_stat {
+    str name; /* of the stat's metadata */
+    enum trace_stat_type type;
+    union {
+        double f64;
+        uint64_t u64;
+        int64_t i64;
+        str text; /* STR and BYTES */
+    };
+};
+
+struct trace_stats {
+    const struct trace_stat *items;
+    uint32_t n;
+};
+
+struct trace_event_metadata {
+    int64_t id;
+    str name;             /* on TPU the whole HLO text */
+    str display_name;     /* may be empty */
+    str metadata;         /* opaque bytes */
+    struct trace_stats stats;
+    const int64_t *child_ids;
+    uint32_t n_child_ids;
+};
+
+struct trace_event {
+    uint64_t start_ps;        /* since trace.origin_ns */
+    uint64_t dur_ps;
+    uint64_t src;             /* byte offset of the XEvent message in the XSpace */
+    uint32_t src_bytes;       /* its length */
+    uint32_t metadata_index;  /* into the plane's event_metadata; UINT32_MAX = unknown id */
+    uint32_t num_occurrences; /* > 0 for an aggregated event (then start is the line's) */
+    uint16_t depth;           /* 0 = outermost on its line */
+};
+
+struct trace_line {
+    int64_t id, display_id;
+    str name, display_name;
+    uint32_t plane_index;
+    int64_t timestamp_ns;  /* as written */
+    uint64_t duration_ps;  /* as written, or 0 */
+    uint64_t n_events;
+    uint64_t start_ps, end_ps; /* of its events; start > end when there are none */
+    uint64_t busy_ps;          /* length of the union of its events */
+    uint16_t max_depth;
+    bool was_unsorted;         /* the file had its events out of order */
+    bool overlaps;             /* events overlap in part (no nesting) */
+    uint32_t first_group, n_groups; /* row groups */
+};
+
+struct trace_plane {
+    int64_t id;
+    str name;
+    enum trace_plane_kind kind;
+    int32_t ordinal; /* N of /device:GPU:N, or -1 */
+    uint32_t first_line, n_lines; /* trace.lines[first_line …] */
+    struct trace_event_metadata *event_metadata;
+    uint32_t n_event_metadata;
+    struct trace_stats stats;
+    struct map_u64_u32 metadata_by_id; /* event metadata id to index */
+};
+
+struct trace_warning {
+    str code, message; /* code: snake_case word */
+    uint64_t count;
+};
+
+struct trace_groups; /* private to model/trace_groups.h */
+
+struct trace {
+    struct arena arena; /* owns all text and arrays below */
+    str host;           /* of the file's name, else of the XSpace, else empty */
+    str file;           /* name for messages */
+    int64_t origin_ns;  /* wall ns (epoch) or profile-relative ns; start_ps counts from here */
+    bool has_epoch;     /* origin_ns is since 1970 (else profile_start_ns may tell) */
+    int64_t profile_start_ns, profile_stop_ns; /* Task Environment, wall; 0 = not said */
+    struct trace_plane *planes;
+    uint32_t n_planes;
+    struct trace_line *lines;
+    uint32_t n_lines;
+    uint64_t n_events;
+    uint64_t start_ps, end_ps; /* over all lines */
+    str *errors, *warnings, *hostnames; /* said inside the file */
+    uint32_t n_errors, n_warnings, n_hostnames;
+    struct trace_warning *notes; /* what the reader repaired, guessed or left out */
+    uint32_t n_notes, notes_capacity;
+    struct trace_groups *groups;
+    int fd; /* the XSpace, for stats; owned */
+};
+
+/* All events of a line, by start. Events with equal start: longer first, then file order. */
+struct trace_cursor {
+    const struct trace *trace;
+    struct trace_event event; /* the current one */
+    uint64_t index;           /* of the current event on its line */
+    /* private: */
+    uint32_t line_index, group, at, n_in_group;
+    struct trace_event *window; /* unpacked row group, owned by the cursor */
+    struct err *failed;
+    struct err failure;
+};
+void trace_cursor_init(struct trace_cursor *c, const struct trace *t, uint32_t line_index);
+/* Continues at the first event with start_ps >= from_ps, or the first that is still running at
+ * from_ps (whichever begins earlier within its row group). */
+void trace_cursor_seek(struct trace_cursor *c, uint64_t from_ps);
+bool trace_cursor_next(struct trace_cursor *c); /* false at the end or on failure */
+MUST_CHECK bool trace_cursor_ok(const struct trace_cursor *c, struct err *e);
+void trace_cursor_release(struct trace_cursor *c); /* also done by next() at the end */
+
+/* The event's own stats (not its metadata's), decoded into a. */
+MUST_CHECK bool trace_event_stats(const struct trace *t, const struct trace_line *line,
+                                  const struct trace_event *ev, struct arena *a,
+                                  struct trace_stats *out, struct err *e);
+/* NULL when the id was unknown. */
+const struct trace_event_metadata *trace_event_meta(const struct trace *t,
+                                                    const struct trace_line *line,
+                                                    const struct trace_event *ev);
+/* What a person calls the event: display name, else name, else "?". */
+str trace_event_name(const struct trace *t, const struct trace_line *line,
+                     const struct trace_event *ev);
+/* The stat of that name, or NULL. Event stats win over metadata stats: ask both in that order. */
+const struct trace_stat *trace_stat_find(struct trace_stats stats, str name);
+/* A stat as an integer, a double or text, whatever its type where that loses nothing. */
+bool trace_stat_i64(const struct trace_stat *s, int64_t *out);
+bool trace_stat_f64(const struct trace_stat *s, double *out);
+bool trace_stat_str(const struct trace_stat *s, str *out);
+
+/* Adds count to the note of that code. */
+void trace_note(struct trace *t, str code, uint64_t count, const char *format, ...) PRINTF_LIKE(4, 5);
+/* Frees everything, closes fd. NULL allowed. */
+void trace_free(struct trace *t);
+
+/* A profile session: one trace per target. */
+struct profile {
+    struct arena arena;
+    str name;              /* of the session */
+    str path;              /* what the user named */
+    struct trace **traces; /* owned */
+    uint32_t n_traces;
+};
+void profile_free(struct profile *p);
+
+#endif
