@@ -92,6 +92,7 @@ struct trace_line {
     bool was_unsorted;         /* the file had its events out of order */
     bool overlaps;             /* events overlap in part (no nesting) */
     uint32_t first_group, n_groups; /* row groups */
+    uint64_t base_ps;          /* what is added to the starts kept in its row groups */
 };
 
 struct trace_plane {
@@ -104,6 +105,9 @@ struct trace_plane {
     uint32_t n_event_metadata;
     struct trace_stats stats;
     struct map_u64_u32 metadata_by_id; /* event metadata id to index */
+    str *stat_names;                   /* names of stat metadata: keys, and values of references */
+    uint32_t n_stat_names;
+    struct map_u64_u32 stat_name_by_id; /* stat metadata id to index */
 };
 
 struct trace_warning {
@@ -112,6 +116,16 @@ struct trace_warning {
 };
 
 struct trace_groups; /* private to model/trace_groups.h */
+struct trace;
+struct trace_line;
+struct trace_event;
+
+/* Where arguments of events come from: the reader that loaded the trace sets it. */
+struct trace_source {
+    bool (*event_stats)(const struct trace *t, const struct trace_line *line,
+                        const struct trace_event *ev, struct arena *a, struct trace_stats *out,
+                        struct err *e);
+};
 
 struct trace {
     struct arena arena; /* owns all text and arrays below */
@@ -131,7 +145,8 @@ struct trace {
     struct trace_warning *notes; /* what the reader repaired, guessed or left out */
     uint32_t n_notes, notes_capacity;
     struct trace_groups *groups;
-    int fd; /* the XSpace, for stats; owned */
+    const struct trace_source *source; /* static; NULL: events have no stats */
+    int fd; /* the XSpace, for stats; owned; -1 = none */
 };
 
 /* All events of a line, by start. Events with equal start: longer first, then file order. */

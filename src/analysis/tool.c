@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/tool.h"
+
+#include "base/limits.h"
+#include "model/table_print.h"
+
+const struct tool tool_table[] = {
+#define X(symbol, name, title, parameters, help) {name, title, parameters, help, &tool_##symbol},
+#include "analysis/tools.def"
+#undef X
+};
+const uint32_t tool_count = sizeof tool_table / sizeof *tool_table;
+
+const struct tool *tool_find(str name)
+{
+    for (uint32_t i = 0; i < tool_count; i++)
+        if (str_eq(name, str_from(tool_table[i].name)))
+            return &tool_table[i];
+    return NULL;
+}
+
+str tool_param(const struct tool_request *r, str key)
+{
+    for (uint32_t i = 0; i < r->n_params; i++)
+        if (str_eq(r->params[i].key, key))
+            return r->params[i].value;
+    return (str){0};
+}
+
+struct trace *tool_trace(const struct tool_request *r, str host)
+{
+    const struct profile *p = r->profile;
+    for (uint32_t i = 0; i < p->n_traces; i++)
+        if (host.n == 0 || str_eq(p->traces[i]->host, host))
+            return p->traces[i];
+    return NULL;
+}
+
+static bool tool_knows(const struct tool *tool, str key)
+{
+    str head, rest = str_from(tool->parameters);
+    while (str_cut(rest, ',', &head, &rest))
+        if (str_eq(str_trim(head), key))
+            return true;
+    return false;
+}
+
+static bool tool_check_params(const struct tool *tool, const struct tool_request *r, struct err *e)
+{
+    for (uint32_t i = 0; i < r->n_params; i++)
+        if (!tool_knows(tool, r->params[i].key)) {
+            err_set(e, ERR_USAGE, "tool '%s' has no parameter '%.*s'", tool->name,
+                    STR_ARG(r->params[i].key));
+            return err_hint(e, "parameters: %s", *tool->parameters ? tool->parameters : "none");
+        }
+    return true;
+}
+
+static bool tool_print_tables(const struct tool *tool, const struct tool_request *r, struct arena *a,
+                              enum tool_format format, struct buf *out, struct err *e)
+{
+    struct table *first = NULL;
+    if (!tool->functions->run(r, a, &first, e))
+        return false;
+    for (const struct table *t = first; t != NULL; t = t->next)
+        if (!table_ok(t, e))
+            return false;
+    if (format == TOOL_JSON) {
+        struct json j;
+        json_init_buf(&j, out);
+        if (first->next != NULL) {
+            json_object(&j);
+            json_key(&j, "tables");
+            json_array(&j);
+        }
+        for (const struct table *t = first; t != NULL; t = t->next)
+            table_print_json(t, &j);
+        if (first->next != NULL) {
+            json_end(&j);
+            json_end(&j);
+        }
+        return json_done(&j, e) && buf_add_char(out, '\n') && buf_ok(out, "the result", e);
+    }
+    const struct table_style style = {0};
+    for (const struct table *t = first; t != NULL; t = t->next) {
+        if (t != first)
+            buf_add_char(out, '\n');
+        if (format == TOOL_CSV)
+            table_print_csv(t, out);
+        else
+            table_print_text(t, &style, out);
+    }
+    return buf_ok(out, "the result", e);
+}
+
+static bool tool_print_own_json(const struct tool *tool, const struct tool_request *r,
+                                struct arena *a, struct buf *out, struct err *e)
+{
+    struct json j;
+    json_init_buf(&j, out);
+    if (!tool->functions->json(r, a, &j, e))
+        return false;
+    return json_done(&j, e) && buf_add_char(out, '\n') && buf_ok(out, "the result", e);
+}
+
+bool tool_print(const struct tool *tool, const struct tool_request *r, enum tool_format format,
+                struct buf *out, struct err *e)
+{
+    if (!tool_check_params(tool, r, e))
+        return false;
+    if (format == TOOL_XPROF && tool->functions->xprof == NULL)
+        return err_set(e, ERR_USAGE, "tool '%s' has no form of XProf's", tool->name);
+    struct arena a;
+    arena_init(&a, tool->name, LIMIT_ARENA_TOOL_BYTES);
+    bool ok;
+    if (format == TOOL_XPROF)
+        ok = tool->functions->xprof(r, &a, out, e) && buf_ok(out, "the result", e);
+    else if (format == TOOL_JSON && tool->functions->json != NULL)
+        ok = tool_print_own_json(tool, r, &a, out, e);
+    else
+        ok = tool_print_tables(tool, r, &a, format, out, e);
+    arena_release(&a);
+    return ok;
+}

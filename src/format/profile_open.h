@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PROFILE, as SURFACE.md defines it: a file, a folder of several files (one session, one target a
+ * file), or an XProf logdir at any level (the newest session in it).
+ *
+ * Two steps, so that the second may run in a parser that can open nothing:
+ *
+ *     struct profile_source s;
+ *     if (!profile_find(&s, path, e)) return false;       opens every file, decodes nothing
+ *     struct profile *p = profile_load(&s, e);            decodes; p takes the descriptors
+ *     ...
+ *     profile_free(p);
+ *     profile_source_release(&s);
+ *
+ * Files are recognised by content. Errors name the file. Thread: one at a time. */
+#ifndef TACHO_FORMAT_PROFILE_OPEN_H
+#define TACHO_FORMAT_PROFILE_OPEN_H
+
+#include "base/arena.h"
+#include "model/trace.h"
+
+struct profile_file {
+    char *path;     /* as found */
+    str target;     /* file name without its ending: "host-0", "host-0.3" */
+    str host;       /* of the file name; empty when the name says nothing */
+    int fd;         /* owned until loaded */
+    int spill_fd;   /* unlinked temporary file for row groups, or -1; owned until loaded */
+    uint64_t size_bytes;
+};
+
+struct profile_source {
+    struct arena arena;
+    str name; /* of the session: its folder's name, or the file's */
+    str path; /* what the user named */
+    struct profile_file *files;
+    uint32_t n_files, capacity;
+};
+
+MUST_CHECK bool profile_find(struct profile_source *s, const char *path, struct err *e);
+void profile_source_release(struct profile_source *s);
+/* NULL and e on failure. Takes the descriptors of s either way. */
+struct profile *profile_load(struct profile_source *s, struct err *e);
+
+/* Both steps in this process. */
+struct profile *profile_open(const char *path, struct err *e);
+
+#endif
