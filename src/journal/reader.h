@@ -34,7 +34,9 @@ struct journal_record {
     uint64_t boottime_ns, seq;
     int64_t wall_ns;       /* by the newest anchor before it */
     uint64_t offset;       /* of the record in the file */
-    const uint8_t *payload; /* borrowed until the next call; side files are already read in */
+    const uint8_t *payload; /* borrowed until the next call; side files are already read in: then
+                               flag SIDE is cleared, and it stays set, with no payload, when the
+                               file is missing or not what its digest says */
     size_t n;
     const uint8_t *raw;    /* the whole record as it stands in the file; borrowed likewise */
     size_t n_raw;
@@ -42,12 +44,16 @@ struct journal_record {
 
 struct journal_damage {
     uint64_t n_places;                  /* stretches of bytes that are no record */
-    uint64_t lost_bytes, lost_records;  /* records: by the gaps in seq */
+    uint64_t lost_bytes, lost_records;  /* records: numbers not seen so far below the highest seen
+                                           (threads write a little out of order; a number that
+                                           shows up later is no longer lost) */
     uint64_t first_offset;              /* of the first stretch */
     uint64_t tail_bytes;                /* incomplete record at the end, perhaps being written */
 };
 
 enum journal_got { JOURNAL_GOT_RECORD, JOURNAL_AT_END, JOURNAL_FAILED };
+
+#define JOURNAL_GAPS_MAX 64
 
 struct journal_reader {
     int fd;
@@ -62,6 +68,11 @@ struct journal_reader {
     uint64_t window_offset;
     uint8_t *side;
     size_t side_bytes;
+    struct journal_gap {
+        uint64_t from, to; /* numbers in [from, to) have not been seen */
+    } gaps[JOURNAL_GAPS_MAX];
+    uint32_t n_gaps;
+    bool in_damage; /* the place at `at` belongs to a stretch that was counted already */
 };
 
 /* Fails with ERR_PARSE at a byte when the file does not begin with a journal header (a damaged
@@ -78,7 +89,11 @@ MUST_CHECK bool journal_parse_header(const struct journal_record *rec, struct jo
                                      struct err *e);
 
 struct record_set;
-/* Adds every record of one journal, or of all journals in a run folder, to the set, decoded. */
+/* Adds every record of one journal, or of all journals in a run folder, to the set, decoded and
+ * sorted. Wall times are boot time plus the header's offset, so a clock that is set while the journal is
+ * written neither reorders records nor changes durations (note `clock_set`). A journal of the folder
+ * that cannot be read is left out with the note `journal_unreadable`; a folder without any journal is
+ * ERR_NOT_FOUND. */
 MUST_CHECK bool journal_decode_file(struct record_set *s, const char *path, struct err *e);
 MUST_CHECK bool journal_decode_run(struct record_set *s, const char *run_dir, struct err *e);
 /* Adds what one raw record says (several records for METRICS); for the server's stored batches. */

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/record.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/limits.h"
+
+static const struct {
+    enum record_phase phase;
+    str word;
+} phase_words[] = {
+#define X(name, value, word, category, meaning) {PHASE_##name, STR_INIT(word)},
+#include "model/phases.def"
+#undef X
+};
+
+const char *record_phase_word(enum record_phase p)
+{
+    for (size_t i = 0; i < sizeof phase_words / sizeof phase_words[0]; i++)
+        if (phase_words[i].phase == p)
+            return phase_words[i].word.p;
+    return "unknown";
+}
+
+enum record_phase record_phase_find(str word)
+{
+    for (size_t i = 0; i < sizeof phase_words / sizeof phase_words[0]; i++)
+        if (str_eq(phase_words[i].word, word))
+            return phase_words[i].phase;
+    return PHASE_NONE;
+}
+
+void record_set_init(struct record_set *s, size_t cap_bytes)
+{
+    memset(s, 0, sizeof *s);
+    arena_init(&s->arena, "run", cap_bytes != 0 ? cap_bytes : LIMIT_ARENA_RUN_BYTES);
+}
+
+void record_set_release(struct record_set *s)
+{
+    arena_release(&s->arena);
+    memset(s, 0, sizeof *s);
+}
+
+struct record *record_set_add(struct record_set *s)
+{
+    if (!ARENA_PUSH(&s->arena, s->records, s->n_records, s->records_capacity))
+        return NULL;
+    struct record *r = &s->records[s->n_records - 1];
+    *r = (struct record){.step = -1};
+    return r;
+}
+
+struct record_process *record_set_add_process(struct record_set *s)
+{
+    if (!ARENA_PUSH(&s->arena, s->processes, s->n_processes, s->processes_capacity))
+        return NULL;
+    struct record_process *p = &s->processes[s->n_processes - 1];
+    *p = (struct record_process){.rank = -1};
+    return p;
+}
+
+static int compare_records(const void *left, const void *right)
+{
+    const struct record *a = left, *b = right;
+    if (a->process == b->process && a->seq != b->seq && a->wall_ns == b->wall_ns)
+        return a->seq < b->seq ? -1 : 1;
+    if (a->wall_ns != b->wall_ns)
+        return a->wall_ns < b->wall_ns ? -1 : 1;
+    if (a->process != b->process)
+        return a->process < b->process ? -1 : 1;
+    return 0;
+}
+
+void record_set_sort(struct record_set *s)
+{
+    if (s->n_records > 1)
+        qsort(s->records, s->n_records, sizeof *s->records, compare_records);
+}
+
+void record_set_note(struct record_set *s, str code, uint64_t count, const char *format, ...)
+{
+    for (uint32_t i = 0; i < s->n_notes; i++) {
+        if (str_eq(s->notes[i].code, code)) {
+            s->notes[i].count += count;
+            return;
+        }
+    }
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (!ARENA_PUSH(&s->arena, s->notes, s->n_notes, s->notes_capacity))
+        return;
+    s->notes[s->n_notes - 1] = (struct record_note){
+        arena_str(&s->arena, code), arena_str(&s->arena, str_from(text)), count};
+}
