@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds runs in a data folder by looking at <data>/runs/<run>/journals/: newest, by name, by prefix.
+ * Reads each journal's header and at most its first few records. A journal that cannot be read is
+ * passed over here; whoever decodes the run reports it. Thread: any. */
+#ifndef TACHO_AGENT_RUN_FIND_H
+#define TACHO_AGENT_RUN_FIND_H
+
+#include "base/arena.h"
+
+struct run_found {
+    str run;            /* id: the folder's name */
+    str name, group;    /* of its first start record; empty when none says */
+    int64_t started_ns; /* wall, oldest journal's header */
+    int64_t newest_ns;  /* wall, newest journal's header: the last attempt's start */
+    uint32_t n_journals, n_attempts; /* attempts: journals of `tacho run` */
+};
+
+/* All runs of the folder, the newest attempt first, in the arena. No folder is no runs. */
+MUST_CHECK bool run_find_all(struct arena *a, const char *data_dir, struct run_found **out,
+                             uint32_t *n, struct err *e);
+/* `last`, a whole id or a unique prefix; ERR_NOT_FOUND, or ERR_USAGE when several begin so. */
+MUST_CHECK bool run_find_id(struct arena *a, const char *data_dir, str wanted,
+                            struct run_found *out, struct err *e);
+/* The newest run of that name; ERR_NOT_FOUND when there is none. */
+MUST_CHECK bool run_find_named(struct arena *a, const char *data_dir, str name,
+                               struct run_found *out, struct err *e);
+
+#endif
