@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What this host is, as one JSON object: kernel, CPU model and count, memory, cgroup limits, and the
+ * accelerators that can be seen (NVML through dlopen, AMD through sysfs, TPU by its device files and
+ * libtpu). What cannot be found out is left out: an absent key is unknown. Thread: any. */
+#ifndef TACHO_CAPTURE_HOST_FACTS_H
+#define TACHO_CAPTURE_HOST_FACTS_H
+
+#include "base/json.h"
+
+/* Writes the object at the writer's place. */
+void host_facts_json(struct json *j);
+/* The first bytes of a small file without trailing white space; empty when it cannot be read. */
+str host_read_text(const char *path, char *out, size_t out_size);
+/* "/sys/fs/cgroup/…" of this process (cgroup v2), empty when there is none. */
+str host_cgroup_dir(char *out, size_t out_size);
+/* Processes that the kernel killed for memory in this cgroup; 0 when it does not say. */
+uint64_t host_cgroup_oom_kills(void);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NVIDIA's management library, opened at run time when the machine has it; never required.
+ * Source: NVML API reference (nvmlInit_v2, nvmlDeviceGetHandleByIndex_v2 …). Loaded once per process.
+ * Thread: any. */
+#ifndef TACHO_CAPTURE_NVML_H
+#define TACHO_CAPTURE_NVML_H
+
+#include "base/json.h"
+
+struct nvml_sample { /* NaN = not measured */
+    double utilization_percent, memory_used_bytes, power_w, temperature_celsius;
+};
+
+uint32_t nvml_device_count(void); /* 0 without the library */
+void nvml_device_sample(uint32_t device, struct nvml_sample *out);
+/* One object a device, into an open array. */
+void nvml_facts_json(struct json *j);
+
+#endif
