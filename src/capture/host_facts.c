@@ -8,6 +8,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "capture/nvml.h"
 
 str host_read_text(const char *path, char *out, size_t out_size)
@@ -152,8 +153,10 @@ static void put_tpu(struct json *j)
     globfree(&found);
 }
 
-void host_facts_json(struct json *j)
+bool host_facts_text(struct buf *out, struct err *e)
 {
+    struct json writer, *j = &writer;
+    json_init_buf(j, out);
     json_object(j);
     put_kernel(j);
     put_cpu(j);
@@ -168,4 +171,5 @@ void host_facts_json(struct json *j)
     json_kbool(j, "libtpu", access("/lib/libtpu.so", R_OK) == 0 ||
                                 access("/usr/lib/libtpu.so", R_OK) == 0);
     json_end(j);
+    return json_done(j, e);
 }

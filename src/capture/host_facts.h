@@ -5,10 +5,10 @@
 #ifndef TACHO_CAPTURE_HOST_FACTS_H
 #define TACHO_CAPTURE_HOST_FACTS_H
 
-#include "base/json.h"
+#include "base/buf.h"
 
-/* Writes the object at the writer's place. */
-void host_facts_json(struct json *j);
+/* Adds the object's text to out. */
+MUST_CHECK bool host_facts_text(struct buf *out, struct err *e);
 /* The first bytes of a small file without trailing white space; empty when it cannot be read. */
 str host_read_text(const char *path, char *out, size_t out_size);
 /* "/sys/fs/cgroup/…" of this process (cgroup v2), empty when there is none. */

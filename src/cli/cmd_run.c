@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tacho run: record a command as a run. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "agent/run_find.h"
+#include "agent/runner.h"
+#include "base/file.h"
+#include "base/limits.h"
+#include "capture/host_facts.h"
+#include "capture/secrets.h"
+#include "capture/system_metrics.h"
+#include "cli/cli.h"
+#include "cli/run_arg.h"
+
+#define FACTS_BYTES (1u << 20)
+
+struct run_flags {
+    const char *name, *group, *config;
+    bool resume, dry_run, no_output;
+    json_t *labels;
+    int command_at; /* of argv */
+};
+
+static bool add_label(struct run_flags *f, const char *text, struct err *e)
+{
+    const char *eq = strchr(text, '=');
+    char key[128];
+    if (eq == NULL || eq == text || (size_t)(eq - text) >= sizeof key)
+        return err_set(e, ERR_USAGE, "--label takes key=value, not '%s'", text);
+    memcpy(key, text, (size_t)(eq - text));
+    key[eq - text] = '\0';
+    if (json_object_set_new(f->labels, key, json_string(eq + 1)) != 0)
+        return err_set(e, ERR_USAGE, "label '%s' is not UTF-8", key);
+    return true;
+}
+
+/* --name VALUE and --name=VALUE. */
+static bool takes_value(const char *flag, int argc, char **argv, int *i, const char **value)
+{
+    const size_t n = strlen(flag);
+    if (strncmp(argv[*i], flag, n) != 0 || (argv[*i][n] != '\0' && argv[*i][n] != '='))
+        return false;
+    *value = argv[*i][n] == '=' ? argv[*i] + n + 1 : *i + 1 < argc ? argv[++*i] : NULL;
+    return true;
+}
+
+static bool parse(struct run_flags *f, int argc, char **argv, struct err *e)
+{
+    int i = 1;
+    for (; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0; i++) {
+        const char *flag = argv[i], *value = "";
+        if (strcmp(flag, "--resume") == 0)
+            f->resume = true;
+        else if (strcmp(flag, "--dry-run") == 0)
+            f->dry_run = true;
+        else if (strcmp(flag, "--no-output") == 0)
+            f->no_output = true;
+        else if (takes_value("--name", argc, argv, &i, &value))
+            f->name = value;
+        else if (takes_value("--group", argc, argv, &i, &value))
+            f->group = value;
+        else if (takes_value("--config", argc, argv, &i, &value))
+            f->config = value;
+        else if (!takes_value("--label", argc, argv, &i, &value))
+            return err_set(e, ERR_USAGE, "unknown flag '%s'", flag);
+        else if (value != NULL && !add_label(f, value, e))
+            return false;
+        if (value == NULL)
+            return err_set(e, ERR_USAGE, "%s needs a value", flag);
+    }
+    if (i < argc && strcmp(argv[i], "--") == 0)
+        i++;
+    f->command_at = i;
+    return i < argc ? true : err_set(e, ERR_USAGE, "no command to run: tacho run [flags] -- CMD…");
+}
+
+static bool load_config(const char *path, json_t **out, struct err *e)
+{
+    struct arena a;
+    str text;
+    json_error_t why;
+    if (path == NULL)
+        return true;
+    arena_init(&a, "config", LIMIT_CONFIG_FILE_BYTES * 2);
+    bool ok = file_read(&a, path, LIMIT_CONFIG_FILE_BYTES, &text, e);
+    if (ok) {
+        *out = json_loadb(text.p, text.n, 0, &why);
+        if (*out == NULL)
+            ok = err_at(e, ERR_PARSE, (uint64_t)why.position, "config '%s': %s", path, why.text);
+        else if (!json_is_object(*out))
+            ok = err_at(e, ERR_PARSE, 0, "config '%s' is not a JSON object", path);
+        else
+            secret_mask_json(*out, NULL);
+    }
+    arena_release(&a);
+    return ok;
+}
+
+/* The run of that name when it is to be resumed, else the one of the environment. */
+static bool choose_run(struct runner_plan *p, struct err *e)
+{
+    struct arena a;
+    struct run_found found;
+    p->attempt = 1;
+    run_identity_find(&p->id);
+    if (!p->resume)
+        return true;
+    if (p->name == NULL)
+        return err_set(e, ERR_USAGE, "--resume needs --name: the run to go on with");
+    arena_init(&a, "resume", LIMIT_ARENA_REQUEST_BYTES);
+    bool ok = run_find_named(&a, p->data_dir, str_from(p->name), &found, e);
+    if (ok && found.run.n < sizeof p->id.run) {
+        memcpy(p->id.run, found.run.p, found.run.n);
+        p->id.run[found.run.n] = '\0';
+        p->attempt = found.n_attempts + 1;
+    }
+    arena_release(&a);
+    return ok;
+}
+
+static json_t *facts_json(void)
+{
+    struct buf b;
+    struct err ignored = {0};
+    json_t *facts = NULL;
+    buf_init(&b, FACTS_BYTES);
+    if (host_facts_text(&b, &ignored))
+        facts = json_loadb(b.p, b.n, 0, NULL);
+    buf_release(&b);
+    return facts;
+}
+
+static bool dry_run(struct cli *cli, const struct runner_plan *p)
+{
+    json_t *o = json_pack("{}"), *metrics = json_pack("[]"), *value;
+    const char *key;
+    json_object_set_new(o, "run", json_string(p->id.run));
+    json_object_set_new(o, "journals", json_sprintf("%s/runs/%s/journals", p->data_dir, p->id.run));
+    json_object_set_new(o, "start", runner_start_json(p));
+    if (p->config != NULL)
+        json_object_set(o, "config", p->config);
+    json_object_set_new(o, "host", facts_json());
+    for (int i = 0; i < SYSTEM_METRIC_N; i++)
+        json_array_append_new(metrics, json_string(system_metric_table[i].name));
+    json_object_set_new(o, "system_metrics", metrics);
+    json_object_set_new(o, "sample_interval_s",
+                        json_real((double)p->sample_interval_ns / 1e9));
+    json_object_set_new(o, "output_tail_bytes",
+                        json_integer(p->record_output ? LIMIT_OUTPUT_TAIL_BYTES : 0));
+    if (cli->output == CLI_OUTPUT_JSON) {
+        json_dumpf(o, stdout, JSON_INDENT(2));
+        putchar('\n');
+    } else {
+        puts("nothing was run; this would be recorded:");
+        json_object_foreach(o, key, value) {
+            char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_INDENT(2));
+            printf("%s: %s\n", key, text == NULL ? "" : text);
+            free(text);
+        }
+    }
+    json_decref(o);
+    return true;
+}
+
+static bool run_planned(struct cli *cli, struct run_flags *f, char **argv, struct err *e)
+{
+    char data[RUN_ARG_PATH_MAX];
+    json_t *config = NULL;
+    if (!run_arg_data_dir(cli, data, e) || !load_config(f->config, &config, e))
+        return false;
+    secret_mask_json(f->labels, NULL);
+    struct runner_plan p = {
+        .data_dir = data, .argv = argv, .name = f->name, .group = f->group, .labels = f->labels,
+        .config = config, .resume = f->resume,
+        .record_output = !f->no_output &&
+                         config_number(cli->config, CONFIG_FIELD_record_output) != 0,
+        .record_environment = config_number(cli->config, CONFIG_FIELD_record_environment) != 0,
+        .sample_interval_ns = config_number(cli->config, CONFIG_FIELD_sample_interval)};
+    if (p.sample_interval_ns < 1000000)
+        p.sample_interval_ns = 10000000000;
+    bool ok = choose_run(&p, e);
+    if (ok && f->dry_run) {
+        ok = dry_run(cli, &p);
+        cli->exit_status = 0;
+    } else if (ok) {
+        struct runner_end end = {.exit_status = 125};
+        ok = runner_run(&p, &end, e);
+        cli->exit_status = end.exit_status;
+    }
+    json_decref(config);
+    return ok;
+}
+
+bool cmd_run(struct cli *cli, int argc, char **argv, struct err *e)
+{
+    struct run_flags f = {.labels = json_pack("{}")};
+    cli->exit_status = 125; /* until the command has started, a failure is ours */
+    bool ok = parse(&f, argc, argv, e);
+    if (ok)
+        ok = run_planned(cli, &f, argv + f.command_at, e);
+    json_decref(f.labels);
+    return ok;
+}
