@@ -55,24 +55,32 @@ static bool note_drop(struct journal_writer *w, int error)
     return false;
 }
 
-/* SIGXFSZ would end the workload, so a write beyond the limit is never made. */
-static bool fits_limit(struct journal_writer *w, size_t n)
+/* SIGXFSZ would end the workload, so a write beyond the limit is never made. The limit is read anew
+ * when what is known is older than a millisecond: the call costs half as much as the write. */
+static bool fits_limit(struct journal_writer *w, size_t n, uint64_t now_ns)
 {
     const uint64_t end = atomic_fetch_add_explicit(&w->n_bytes, n, memory_order_relaxed) + n;
-    struct rlimit limit;
-    return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
-           end <= limit.rlim_cur;
+    const uint64_t read_ns = atomic_load_explicit(&w->limit_read_ns, memory_order_relaxed);
+    if (read_ns == 0 || now_ns - read_ns >= JOURNAL_LIMIT_EVERY_NS) {
+        struct rlimit limit;
+        const bool none =
+            getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY;
+        atomic_store_explicit(&w->limit_bytes, none ? UINT64_MAX : limit.rlim_cur,
+                              memory_order_relaxed);
+        atomic_store_explicit(&w->limit_read_ns, now_ns, memory_order_relaxed);
+    }
+    return end <= atomic_load_explicit(&w->limit_bytes, memory_order_relaxed);
 }
 
 static void put_header(struct journal_record_header *h, struct journal_writer *w, uint16_t type,
-                       uint16_t flags, str head, str tail)
+                       uint16_t flags, uint64_t boottime_ns, str head, str tail)
 {
     *h = (struct journal_record_header){
         .sync = JOURNAL_SYNC,
         .type = type,
         .flags = flags,
         .length = (uint32_t)(head.n + tail.n),
-        .boottime_ns = clock_boottime_ns(),
+        .boottime_ns = boottime_ns,
         .seq = atomic_fetch_add_explicit(&w->seq, 1, memory_order_relaxed),
     };
     const uint8_t *bytes = (const uint8_t *)h;
@@ -100,18 +108,19 @@ static ssize_t put_bytes(int fd, struct journal_record_header *h, str head, str 
 }
 
 /* One record, one call. errno of the caller stays as it was. */
-static bool put_record(struct journal_writer *w, uint16_t type, uint16_t flags, str head, str tail)
+static bool put_record(struct journal_writer *w, uint16_t type, uint16_t flags,
+                       uint64_t boottime_ns, str head, str tail)
 {
     const int fd = atomic_load_explicit(&w->fd_plus_1, memory_order_relaxed) - 1;
     const size_t n = sizeof(struct journal_record_header) + head.n + tail.n;
     const int saved = errno;
-    if (!fits_limit(w, n)) {
+    if (!fits_limit(w, n, boottime_ns)) {
         atomic_fetch_sub(&w->n_bytes, n);
         errno = saved;
         return note_drop(w, EFBIG);
     }
     struct journal_record_header h;
-    put_header(&h, w, type, flags, head, tail);
+    put_header(&h, w, type, flags, boottime_ns, head, tail);
     ssize_t written;
     do
         written = put_bytes(fd, &h, head, tail);
@@ -128,7 +137,7 @@ static bool put_record(struct journal_writer *w, uint16_t type, uint16_t flags, 
 }
 
 /* Says what was dropped, once the file takes records again. */
-static void tell_dropped(struct journal_writer *w)
+static void tell_dropped(struct journal_writer *w, uint64_t now_ns)
 {
     const uint64_t n = atomic_exchange(&w->n_dropped, 0);
     if (n == 0)
@@ -137,7 +146,7 @@ static void tell_dropped(struct journal_writer *w)
         uint64_t n;
         int32_t error;
     } payload = {n, atomic_load(&w->last_errno)};
-    if (!put_record(w, JOURNAL_DROPPED, 0, (str){(const char *)&payload, sizeof payload},
+    if (!put_record(w, JOURNAL_DROPPED, 0, now_ns, (str){(const char *)&payload, sizeof payload},
                     (str){0})) {
         atomic_fetch_add(&w->n_dropped, n - 1); /* the DROPPED record itself is none of them */
         atomic_fetch_sub(&w->n_dropped_total, 1);
@@ -151,15 +160,15 @@ static void put_anchor(struct journal_writer *w)
         int64_t wall_ns;
         uint64_t monotonic_ns;
     } payload = {a.wall_ns, a.monotonic_ns};
-    (void)put_record(w, JOURNAL_ANCHOR, 0, (str){(const char *)&payload, sizeof payload}, (str){0});
+    (void)put_record(w, JOURNAL_ANCHOR, 0, a.boottime_ns,
+                     (str){(const char *)&payload, sizeof payload}, (str){0});
 }
 
 /* Anchors and DROPPED records go before the record that finds them due. */
-static void put_due(struct journal_writer *w)
+static void put_due(struct journal_writer *w, uint64_t now_ns)
 {
     if (atomic_load_explicit(&w->n_dropped, memory_order_relaxed) != 0)
-        tell_dropped(w);
-    const uint64_t now_ns = clock_boottime_ns();
+        tell_dropped(w, now_ns);
     uint64_t last_ns = atomic_load_explicit(&w->anchor_boottime_ns, memory_order_relaxed);
     if (now_ns - last_ns >= JOURNAL_ANCHOR_EVERY_NS && now_ns > last_ns &&
         atomic_compare_exchange_strong(&w->anchor_boottime_ns, &last_ns, now_ns))
@@ -231,7 +240,7 @@ static bool write_large(struct journal_writer *w, enum journal_type type, str he
     errno = saved;
     if (error != 0)
         return note_drop(w, error);
-    return put_record(w, (uint16_t)type, JOURNAL_FLAG_SIDE,
+    return put_record(w, (uint16_t)type, JOURNAL_FLAG_SIDE, clock_boottime_ns(),
                       (str){(const char *)&payload, sizeof payload}, (str){0});
 }
 
@@ -239,10 +248,11 @@ bool journal_write(struct journal_writer *w, enum journal_type type, str head, s
 {
     if (!journal_writer_is_open(w) || is_quiet(w))
         return false;
-    put_due(w);
+    const uint64_t now_ns = clock_boottime_ns();
+    put_due(w, now_ns);
     if (head.n + tail.n > JOURNAL_PAYLOAD_MAX)
         return write_large(w, type, head, tail);
-    return put_record(w, (uint16_t)type, 0, head, tail);
+    return put_record(w, (uint16_t)type, 0, now_ns, head, tail);
 }
 
 bool journal_write_phase(struct journal_writer *w, enum journal_type type, uint8_t phase,
@@ -359,7 +369,7 @@ static bool put_journal_header(struct journal_writer *w, const struct journal_wr
     n += put_text(payload + n, o->run, 127);
     n += put_text(payload + n, o->host, 255);
     n += put_text(payload + n, o->writer != NULL ? o->writer : "tacho-c/" TACHO_VERSION, 63);
-    return put_record(w, JOURNAL_HEADER, 0, (str){(const char *)payload, n}, (str){0});
+    return put_record(w, JOURNAL_HEADER, 0, a.boottime_ns, (str){(const char *)payload, n}, (str){0});
 }
 
 /* Makes every folder of path, which is changed meanwhile and restored. */

@@ -12,7 +12,8 @@
  * file as a DROPPED record as soon as the file takes records again. After
  * JOURNAL_WRITER_PATIENCE failures in a row the writer is quiet and tries once every
  * JOURNAL_WRITER_RETRY_NS. A record beyond RLIMIT_FSIZE is dropped without the call, because
- * SIGXFSZ would end the workload. In a forked child the writer is quiet for good.
+ * SIGXFSZ would end the workload; a limit that the workload itself lowers is known within
+ * JOURNAL_LIMIT_EVERY_NS. In a forked child the writer is quiet for good.
  * A zeroed writer is a closed one. Thread: any for the write functions; open and close alone. */
 #ifndef TACHO_JOURNAL_WRITER_H
 #define TACHO_JOURNAL_WRITER_H
@@ -26,6 +27,7 @@
 
 #define JOURNAL_WRITER_PATIENCE 64
 #define JOURNAL_WRITER_RETRY_NS 1000000000ull
+#define JOURNAL_LIMIT_EVERY_NS 1000000ull /* RLIMIT_FSIZE is read at most this often */
 #define JOURNAL_ANCHOR_EVERY_NS 60000000000ull
 
 struct journal_writer_opts {
@@ -45,6 +47,7 @@ struct journal_writer {
     const volatile uint32_t *not_forked; /* page that the kernel wipes in a child, or NULL */
     _Atomic uint64_t seq;                /* of the next record */
     _Atomic uint64_t n_bytes;            /* of the file, for RLIMIT_FSIZE */
+    _Atomic uint64_t limit_bytes, limit_read_ns; /* RLIMIT_FSIZE, and when it was read */
     _Atomic uint64_t anchor_boottime_ns; /* of the newest anchor */
     _Atomic uint64_t n_dropped;          /* since the last DROPPED record */
     _Atomic uint64_t n_dropped_total;

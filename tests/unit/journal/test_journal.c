@@ -187,6 +187,7 @@ static void test_file_size_limit_does_not_kill(void **state)
         const struct rlimit limit = {2048, 2048};
         if (open_writer(NULL) != 0 || setrlimit(RLIMIT_FSIZE, &limit) != 0)
             _exit(2);
+        usleep(2000); /* the limit is known a millisecond later */
         for (int i = 0; i < 500; i++)
             (void)journal_write_metric(&writer, JOURNAL_METRICS, i, S("loss"), 1.0);
         _exit(atomic_load(&writer.n_dropped_total) > 0 ? 0 : 3);
