@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tacho runs list: the runs of a data folder, the newest first. */
+#include "agent/run_find.h"
+#include "base/clock.h"
+#include "base/limits.h"
+#include "cli/cli.h"
+#include "cli/run_arg.h"
+#include "model/table_print.h"
+
+static str time_text(struct arena *a, int64_t wall_ns)
+{
+    char text[CLOCK_RFC3339_MAX];
+    const size_t n = clock_format_rfc3339(wall_ns, text);
+    return arena_str(a, (str){text, n});
+}
+
+static struct table *runs_table(struct arena *a, const struct run_found *runs, uint32_t n)
+{
+    struct table *t = table_new(a, S("runs"), S("Runs"));
+    if (t == NULL)
+        return NULL;
+    table_column(t, S("run"), S("Run"), CELL_TEXT, S(""));
+    table_column(t, S("name"), S("Name"), CELL_TEXT, S(""));
+    table_column(t, S("group"), S("Group"), CELL_TEXT, S(""));
+    table_column(t, S("started"), S("Started"), CELL_TEXT, S(""));
+    table_column(t, S("attempts"), S("Attempts"), CELL_U64, S(""));
+    table_column(t, S("journals"), S("Journals"), CELL_U64, S(""));
+    for (uint32_t i = 0; i < n; i++) {
+        struct cell *row = table_row(t);
+        if (row == NULL)
+            break;
+        row[0] = cell_text(runs[i].run);
+        row[1] = runs[i].name.n > 0 ? cell_text(runs[i].name) : cell_unknown();
+        row[2] = runs[i].group.n > 0 ? cell_text(runs[i].group) : cell_unknown();
+        row[3] = cell_text(time_text(a, runs[i].started_ns));
+        row[4] = runs[i].n_attempts > 0 ? cell_u64(runs[i].n_attempts) : cell_unknown();
+        row[5] = cell_u64(runs[i].n_journals);
+    }
+    return t;
+}
+
+static bool print_table(const struct cli *cli, const struct table *t, struct err *e)
+{
+    const struct table_style style = {.colour = cli->colour};
+    struct buf b;
+    struct json j;
+    buf_init(&b, LIMIT_ARENA_REQUEST_BYTES);
+    bool ok = true;
+    if (cli->output == CLI_OUTPUT_JSON) {
+        json_init_buf(&j, &b);
+        table_print_json(t, &j);
+        ok = json_done(&j, e) && buf_add_char(&b, '\n');
+    } else if (cli->output == CLI_OUTPUT_CSV) {
+        table_print_csv(t, &b);
+    } else {
+        table_print_text(t, &style, &b);
+    }
+    ok = ok && buf_ok(&b, "the list of runs", e);
+    if (ok && fwrite(b.p, 1, b.n, stdout) != b.n)
+        ok = err_sys(e, "cannot print the list of runs");
+    buf_release(&b);
+    return ok;
+}
+
+bool cmd_runs(struct cli *cli, int argc, char **argv, struct err *e)
+{
+    char data[RUN_ARG_PATH_MAX];
+    struct arena a;
+    struct run_found *runs = NULL;
+    uint32_t n = 0;
+    if (argc > 2 || (argc == 2 && strcmp(argv[1], "list") != 0))
+        return err_set(e, ERR_USAGE, "tacho runs takes 'list', not '%s'", argv[1]);
+    if (!run_arg_data_dir(cli, data, e))
+        return false;
+    arena_init(&a, "runs", LIMIT_ARENA_REQUEST_BYTES);
+    bool ok = run_find_all(&a, data, &runs, &n, e);
+    if (ok) {
+        const struct table *t = runs_table(&a, runs, n);
+        ok = t == NULL ? arena_full(&a, e) : table_ok(t, e) && print_table(cli, t, e);
+    }
+    arena_release(&a);
+    return ok;
+}
