@@ -5,7 +5,7 @@
 #include "base/limits.h"
 #include "cli/cli.h"
 #include "cli/run_arg.h"
-#include "model/table_print.h"
+#include "cli/table_out.h"
 
 static str time_text(struct arena *a, int64_t wall_ns)
 {
@@ -39,29 +39,6 @@ static struct table *runs_table(struct arena *a, const struct run_found *runs, u
     return t;
 }
 
-static bool print_table(const struct cli *cli, const struct table *t, struct err *e)
-{
-    const struct table_style style = {.colour = cli->colour};
-    struct buf b;
-    struct json j;
-    buf_init(&b, LIMIT_ARENA_REQUEST_BYTES);
-    bool ok = true;
-    if (cli->output == CLI_OUTPUT_JSON) {
-        json_init_buf(&j, &b);
-        table_print_json(t, &j);
-        ok = json_done(&j, e) && buf_add_char(&b, '\n');
-    } else if (cli->output == CLI_OUTPUT_CSV) {
-        table_print_csv(t, &b);
-    } else {
-        table_print_text(t, &style, &b);
-    }
-    ok = ok && buf_ok(&b, "the list of runs", e);
-    if (ok && fwrite(b.p, 1, b.n, stdout) != b.n)
-        ok = err_sys(e, "cannot print the list of runs");
-    buf_release(&b);
-    return ok;
-}
-
 bool cmd_runs(struct cli *cli, int argc, char **argv, struct err *e)
 {
     char data[RUN_ARG_PATH_MAX];
@@ -76,7 +53,7 @@ bool cmd_runs(struct cli *cli, int argc, char **argv, struct err *e)
     bool ok = run_find_all(&a, data, &runs, &n, e);
     if (ok) {
         const struct table *t = runs_table(&a, runs, n);
-        ok = t == NULL ? arena_full(&a, e) : table_ok(t, e) && print_table(cli, t, e);
+        ok = t == NULL ? arena_full(&a, e) : table_ok(t, e) && table_out(cli, t, e);
     }
     arena_release(&a);
     return ok;
