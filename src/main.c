@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/cli.h"
+#include "cli/main_loop.h"
 
 int main(int argc, char **argv)
 {
-    (void)argc;
-    (void)argv;
-    return 0;
+    return main_loop(argc, argv);
 }
