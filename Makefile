@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+# A thin front of meson; each target begins by saying what it does.
+PREFIX ?= /usr/local
+DESTDIR ?=
+BUILD ?= build
+PYTHON ?= .venv/bin/python3
+MESON_FLAGS ?=
+
+.PHONY: all setup web native demo check check-peers check-long bench fuzz lint cover install uninstall clean
+
+all: web $(BUILD)/build.ninja
+	@ninja -C $(BUILD)
+	@$(MAKE) -s native
+
+setup:
+	@tools/bootstrap
+
+$(BUILD)/build.ninja:
+	@meson setup $(BUILD) -Dtests=false -Dbuildtype=release $(MESON_FLAGS) >/dev/null || meson setup $(BUILD) -Dtests=false -Dbuildtype=release $(MESON_FLAGS)
+
+# The UI: built once, and again when a source of it changed.
+web: $(if $(wildcard web/package.json),web/dist/index.html)
+web/dist/index.html: $(wildcard web/package.json web/package-lock.json web/index.html web/src/* web/src/*/* web/src/*/*/*)
+	@echo "web: npm ci, npm run build"
+	@cd web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && npm run build --silent
+	@touch $@
+
+# The Python extension (one abi3 .so), beside its package.
+native: $(if $(wildcard python/setup.py python/Makefile),python-native)
+python-native:
+	@tools/build-python
+
+demo:
+	@echo "make demo: installs what it needs (Debian packages, .venv with JAX: about 250 MB of downloads the first time),"
+	@echo "  builds tacho into $(BUILD)/, trains a small model to a planted crash and on to its end, explains it, serves the UI."
+	@tools/bootstrap demo
+	@$(MAKE) -s all
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" TACHO_BIN="$(CURDIR)/$(BUILD)/tacho" tools/demo
+
+check:
+	@echo "make check: installs what it needs (Debian packages, .venv with pytest: about 150 MB of downloads the first time),"
+	@echo "  builds into build-check/ and build-asan/, runs unit, fuzz-corpus, golden, end-to-end and browser tests."
+	@tools/bootstrap check
+	@$(MAKE) -s web
+	@$(PYTHON) tools/run-checks
+
+check-long:
+	@echo "make check-long: the many-trial versions of the tests (crashes, fuzzing, arm64 under qemu-user)."
+	@tools/bootstrap check
+	@$(MAKE) -s web
+	@$(PYTHON) tools/run-checks --long
+
+check-peers:
+	@echo "make check-peers: tests that need other servers (TensorBoard with XProf, …)."
+	@tools/bootstrap peers
+	@$(MAKE) -s all
+	@$(PYTHON) tools/run-checks --peers
+
+bench:
+	@echo "make bench: costs of our own parts beside peers, in the same run."
+	@tools/bootstrap check
+	@$(MAKE) -s all
+	@for b in bench/*_bench*; do case $$b in *.sh|*.py) PYTHON="$(CURDIR)/$(PYTHON)" TACHO_BIN="$(CURDIR)/$(BUILD)/tacho" "$$b" ;; esac; done
+
+fuzz:
+	@echo "make fuzz: libFuzzer on every parser, FUZZ_SECONDS=$${FUZZ_SECONDS:-60} each (clang)."
+	@tools/run-fuzz
+
+lint:
+	@echo "make lint: clang-format, cppcheck, shellcheck, ruff, svelte-check."
+	@tools/run-lint
+
+cover:
+	@echo "make cover: line coverage of the unit tests."
+	@[ -d build-cover ] || meson setup build-cover -Db_coverage=true -Dui=false >/dev/null
+	@ninja -C build-cover && meson test -C build-cover -q; gcovr -r . --object-directory build-cover src
+
+install: all
+	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD) --no-rebuild
+
+uninstall:
+	@ninja -C $(BUILD) uninstall
+
+clean:
+	@rm -rf $(BUILD) build-check build-asan build-tsan build-fuzz build-cover web/dist
