@@ -28,7 +28,7 @@ bool buf_add(struct buf *b, const void *p, size_t n);
 bool buf_add_str(struct buf *b, str s);
 bool buf_add_char(struct buf *b, char c);
 bool buf_addf(struct buf *b, const char *format, ...) PRINTF_LIKE(2, 3);
-bool buf_addv(struct buf *b, const char *format, va_list args);
+bool buf_addv(struct buf *b, const char *format, va_list args) PRINTF_LIKE(2, 0);
 /* Room for n more bytes at b->p + b->n; the caller then adds what it wrote to b->n. */
 char *buf_reserve(struct buf *b, size_t n);
 /* Removes the first n bytes. */

@@ -20,6 +20,8 @@ static const struct {
 
 /* Starts e anew with the formatted sentence. */
 static void set(struct err *e, enum err_code code, const char *format, va_list args)
+    PRINTF_LIKE(3, 0);
+static void set(struct err *e, enum err_code code, const char *format, va_list args)
 {
     *e = (struct err){.code = code, .pos = ERR_NO_POS};
     vsnprintf(e->msg, sizeof e->msg, format, args);
