@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The demo's C example, to its planted crash and on: the ledger sums and the slow loader costs most."""
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TACHO = os.environ.get("TACHO_BIN", str(ROOT / "build" / "tacho"))
+LIB = os.environ.get("TACHO_LIB", str(pathlib.Path(TACHO).parent / "src" / "journal"))
+
+
+@pytest.fixture(scope="module")
+def env(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("demo")
+    env = {k: v for k, v in os.environ.items() if not k.startswith("TACHO_")}
+    env["TACHO_DATA"] = str(folder / "data")
+    program = str(folder / "c_train")
+    subprocess.run(["cc", "-O1", "-o", program, str(ROOT / "examples" / "c_train.c"), f"-I{ROOT}/include", f"-L{LIB}",
+                    f"-Wl,-rpath,{LIB}", "-ltachograph", "-lm"], check=True)
+    words = [TACHO, "run", "--name", "demo"]
+    assert subprocess.run([*words, "--", program, str(folder)], env=env, timeout=120).returncode == 1
+    assert subprocess.run([*words, "--resume", "--", program, str(folder)], env=env, timeout=120).returncode == 0
+    return env
+
+
+def document(env, *words):
+    got = subprocess.run([TACHO, *words, "--json"], env=env, capture_output=True, text=True, timeout=60)
+    assert got.returncode == 0, got.stderr
+    return json.loads(got.stdout)
+
+
+def test_ledger_sums_exactly_and_names_wasted_steps(env):
+    ledger = document(env, "goodput", "last")
+    seconds = {row["category"]: row["seconds"] for row in ledger["ledger"]}
+    assert round(sum(seconds.values()) * 1e9) == round(ledger["total_elapsed_s"] * 1e9)
+    assert seconds["wasted_progress"] > 0
+    lost = {k: v for k, v in seconds.items() if k != "productive_step"}
+    assert max(lost, key=lost.get) == "data_loading_sync"
+
+
