@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "format/profile_open.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/limits.h"
+#include "format/xspace.h"
+
+#define ENDING ".xplane.pb"
+#define SEARCH_DEPTH 8
+#define SEARCH_FOLDERS 20000
+/* Smaller files have fewer row groups than LIMIT_TRACE_IN_FLIGHT_BYTES in any case. */
+#define SPILL_LEAST_BYTES (UINT64_C(128) << 20)
+
+/* An unlinked temporary file. Without one the row groups stay in memory. */
+static int spill_open(void)
+{
+    const char *const named = getenv("TMPDIR");
+    const char *const dirs[] = {named, "/var/tmp", "/tmp"};
+    for (size_t i = 0; i < sizeof dirs / sizeof *dirs; i++) {
+        const int fd = dirs[i] == NULL ? -1 : open(dirs[i], O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+        if (fd >= 0)
+            return fd;
+    }
+    return -1;
+}
+
+static str name_stem(str name)
+{
+    if (str_ends(name, S(ENDING)))
+        return str_sub(name, 0, name.n - (sizeof ENDING - 1));
+    return str_ends(name, S(".pb")) ? str_sub(name, 0, name.n - 3) : name;
+}
+
+/* "host-0.3" is rank 3 of host-0; a host name may hold dots of its own. */
+static str stem_host(str stem)
+{
+    size_t n = stem.n;
+    while (n > 0 && stem.p[n - 1] >= '0' && stem.p[n - 1] <= '9')
+        n--;
+    const bool rank = n > 1 && n < stem.n && stem.n - n <= 7 && stem.p[n - 1] == '.' &&
+                      memchr(stem.p, '.', n - 1) == NULL;
+    return rank ? str_sub(stem, 0, n - 1) : stem;
+}
+
+static bool source_add(struct profile_source *s, const char *path, struct err *e)
+{
+    struct stat st;
+    const int fd = file_open(path, O_RDONLY, 0, e);
+    if (fd < 0)
+        return false;
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+        close(fd);
+        return err_set(e, ERR_PARSE, "cannot open '%s': not a regular file (byte 0)", path);
+    }
+    if (!ARENA_PUSH(&s->arena, s->files, s->n_files, s->capacity)) {
+        close(fd);
+        return arena_full(&s->arena, e);
+    }
+    struct profile_file *f = &s->files[s->n_files - 1];
+    f->path = arena_cstr(&s->arena, str_from(path));
+    f->target = name_stem(path_base(str_from(f->path)));
+    f->host = stem_host(f->target);
+    f->fd = fd;
+    f->size_bytes = (uint64_t)st.st_size;
+    f->spill_fd = f->size_bytes >= SPILL_LEAST_BYTES ? spill_open() : -1;
+    return true;
+}
+
+/* True for a file that is an XSpace by its first bytes, or is named as one (it may be damaged). */
+static bool file_wanted(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
+        return false;
+    if (str_ends(str_from(path), S(ENDING)))
+        return true;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char head[64];
+    const ssize_t n = fd < 0 ? -1 : pread(fd, head, sizeof head, 0);
+    if (fd >= 0)
+        close(fd);
+    return n > 0 && xspace_looks_like((str){head, (size_t)n});
+}
+
+struct search {
+    struct profile_source *s;
+    char *best;            /* folder of the newest session so far */
+    int64_t best_mtime_ns;
+    uint32_t n_folders;
+};
+
+static bool is_stamp(str name) /* XProf's session names: 2026_01_31_23_59_59 */
+{
+    if (name.n < 19)
+        return false;
+    for (size_t i = 0; i < 19; i++)
+        if (i == 4 || (i > 4 && (i - 4) % 3 == 0) ? name.p[i] != '_' : name.p[i] < '0' || name.p[i] > '9')
+            return false;
+    return true;
+}
+
+static void search_offer(struct search *q, const char *dir, int64_t mtime_ns)
+{
+    const str name = path_base(str_from(dir));
+    if (q->best != NULL) {
+        const str best = path_base(str_from(q->best));
+        const bool newer = is_stamp(name) && is_stamp(best) ? str_cmp(name, best) > 0
+                                                           : mtime_ns > q->best_mtime_ns;
+        if (!newer)
+            return;
+    }
+    q->best = arena_cstr(&q->s->arena, str_from(dir));
+    q->best_mtime_ns = mtime_ns;
+}
+
+/* Offers every folder at or below dir that holds an XSpace. Folders that cannot be read are passed over. */
+static void search_folder(struct search *q, const char *dir, unsigned depth)
+{
+    str *names;
+    size_t n;
+    struct err ignored = {0};
+    if (++q->n_folders > SEARCH_FOLDERS || !dir_list(&q->s->arena, dir, &names, &n, &ignored))
+        return;
+    int64_t newest = INT64_MIN;
+    for (size_t i = 0; i < n; i++) {
+        const char *path = path_join(&q->s->arena, dir, names[i]);
+        struct stat st;
+        if (path == NULL || lstat(path, &st) != 0)
+            continue;
+        const int64_t mtime = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+        if (S_ISDIR(st.st_mode) && depth < SEARCH_DEPTH)
+            search_folder(q, path, depth + 1);
+        else if (!S_ISDIR(st.st_mode) && file_wanted(path) && mtime > newest)
+            newest = mtime;
+    }
+    if (newest != INT64_MIN)
+        search_offer(q, dir, newest);
+}
+
+static bool folder_add(struct profile_source *s, const char *dir, struct err *e)
+{
+    str *names;
+    size_t n;
+    if (!dir_list(&s->arena, dir, &names, &n, e))
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        const char *path = path_join(&s->arena, dir, names[i]);
+        if (path == NULL)
+            return arena_full(&s->arena, e);
+        if (file_wanted(path) && !source_add(s, path, e))
+            return false;
+    }
+    return true;
+}
+
+static char *trim_slashes(struct arena *a, const char *path)
+{
+    str s = str_from(path);
+    while (s.n > 1 && s.p[s.n - 1] == '/')
+        s.n--;
+    return arena_cstr(a, s);
+}
+
+static bool source_find(struct profile_source *s, const char *path, struct err *e)
+{
+    struct stat st;
+    if (stat(path, &st) != 0)
+        return err_sys(e, "cannot open '%s'", path);
+    if (!S_ISDIR(st.st_mode)) {
+        if (!source_add(s, path, e))
+            return false;
+        s->name = s->files[0].target;
+        return true;
+    }
+    struct search q = {.s = s};
+    if (!folder_add(s, path, e))
+        return false;
+    const char *folder = path;
+    if (s->n_files == 0) {
+        search_folder(&q, path, 0);
+        folder = q.best;
+        if (folder == NULL)
+            return err_set(e, ERR_NOT_FOUND, "no profile in '%s'", path);
+        if (!folder_add(s, folder, e))
+            return false;
+    }
+    s->name = path_base(str_from(arena_cstr(&s->arena, str_from(folder))));
+    return s->n_files > 0 || err_set(e, ERR_NOT_FOUND, "no profile in '%s'", path);
+}
+
+bool profile_find(struct profile_source *s, const char *path, struct err *e)
+{
+    *s = (struct profile_source){0};
+    arena_init(&s->arena, "profile source", 0);
+    const char *clean = trim_slashes(&s->arena, path);
+    s->path = str_from(clean);
+    if (source_find(s, clean, e))
+        return true;
+    profile_source_release(s);
+    return false;
+}
+
+void profile_source_release(struct profile_source *s)
+{
+    for (uint32_t i = 0; i < s->n_files; i++) {
+        if (s->files[i].fd >= 0)
+            close(s->files[i].fd);
+        if (s->files[i].spill_fd >= 0)
+            close(s->files[i].spill_fd);
+    }
+    arena_release(&s->arena);
+    *s = (struct profile_source){0};
+}
+
+struct profile *profile_load(struct profile_source *s, struct err *e)
+{
+    struct profile *p = map_alloc(1, sizeof *p);
+    arena_init(&p->arena, "profile", 0);
+    p->name = arena_str(&p->arena, s->name);
+    p->path = arena_str(&p->arena, s->path);
+    p->traces = ARENA_ARRAY(&p->arena, struct trace *, s->n_files);
+    for (uint32_t i = 0; i < s->n_files; i++) {
+        struct profile_file *f = &s->files[i];
+        const struct xspace_options o = {
+            .file = str_from(f->path), .host = f->host, .spill_fd = f->spill_fd};
+        const int fd = f->fd;
+        f->fd = f->spill_fd = -1;
+        struct trace *t = xspace_load(fd, &o, e);
+        if (t == NULL) {
+            profile_free(p);
+            return NULL;
+        }
+        p->traces[p->n_traces++] = t;
+    }
+    return p;
+}
+
+struct profile *profile_open(const char *path, struct err *e)
+{
+    struct profile_source s;
+    if (!profile_find(&s, path, e))
+        return NULL;
+    struct profile *p = profile_load(&s, e);
+    profile_source_release(&s);
+    return p;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <zlib.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/limits.h"
+#include "format/xspace_internal.h"
+
+/* compressed_str_value: one gzip member. What cannot be inflated keeps its bytes. */
+static bool stat_inflate(str packed, struct arena *a, str *out)
+{
+    z_stream z = {0};
+    if (packed.n > UINT32_MAX || inflateInit2(&z, 15 + 32) != Z_OK)
+        return false;
+    struct buf b;
+    buf_init(&b, LIMIT_XSPACE_NAME_BYTES * 16);
+    z.next_in = (Bytef *)(uintptr_t)packed.p;
+    z.avail_in = (uInt)packed.n;
+    int state = Z_OK;
+    while (state == Z_OK) {
+        char *room = buf_reserve(&b, 65536);
+        if (room == NULL)
+            break;
+        z.next_out = (Bytef *)room;
+        z.avail_out = 65536;
+        state = inflate(&z, Z_NO_FLUSH);
+        b.n += 65536 - z.avail_out;
+    }
+    inflateEnd(&z);
+    const bool ok = state == Z_STREAM_END;
+    if (ok)
+        *out = arena_str(a, buf_str(&b));
+    buf_release(&b);
+    return ok && (out->p != NULL || out->n == 0);
+}
+
+static str stat_name(const struct trace_plane *plane, uint64_t id)
+{
+    const uint32_t *at = map_u64_u32_get(&plane->stat_name_by_id, id);
+    return at == NULL ? (str){0} : plane->stat_names[*at];
+}
+
+static void stat_set_text(struct trace_stat *s, enum trace_stat_type type, str text)
+{
+    s->type = type;
+    s->text = text;
+}
+
+bool xspace_stat_decode(const struct trace_plane *plane, str bytes, uint64_t pos, struct arena *a,
+                        struct trace_stat *s, struct err *e)
+{
+    struct wire w = wire_from(bytes, pos);
+    while (wire_next(&w)) {
+        if (w.field == 1 && w.type == WIRE_VARINT) {
+            s->name = stat_name(plane, w.number);
+        } else if (w.field == 2 && w.type == WIRE_I64) {
+            s->type = TRACE_STAT_F64;
+            memcpy(&s->f64, &w.number, 8);
+        } else if (w.field == 3 && w.type == WIRE_VARINT) {
+            s->type = TRACE_STAT_U64;
+            s->u64 = w.number;
+        } else if (w.field == 4 && w.type == WIRE_VARINT) {
+            s->type = TRACE_STAT_I64;
+            s->i64 = (int64_t)w.number;
+        } else if (w.field == 5 && w.type == WIRE_LEN) {
+            stat_set_text(s, TRACE_STAT_STR, w.bytes);
+        } else if (w.field == 6 && w.type == WIRE_LEN) {
+            stat_set_text(s, TRACE_STAT_BYTES, w.bytes);
+        } else if (w.field == 7 && w.type == WIRE_VARINT) {
+            stat_set_text(s, TRACE_STAT_STR, stat_name(plane, w.number));
+        } else if (w.field == 8 && w.type == WIRE_LEN) {
+            str text;
+            const bool inflated = stat_inflate(w.bytes, a, &text);
+            stat_set_text(s, inflated ? TRACE_STAT_STR : TRACE_STAT_BYTES, inflated ? text : w.bytes);
+        }
+    }
+    return wire_ok(&w, e);
+}
+
+bool xspace_stats_decode(const struct trace_plane *plane, str message, uint64_t pos, uint32_t field,
+                         struct arena *a, struct trace_stats *out, struct err *e)
+{
+    *out = (struct trace_stats){0};
+    uint32_t n = 0;
+    struct wire w = wire_from(message, pos);
+    while (wire_next(&w))
+        n += w.field == field && w.type == WIRE_LEN;
+    if (!wire_ok(&w, e) || n == 0)
+        return w.wrong == NULL;
+    struct trace_stat *items = ARENA_ARRAY(a, struct trace_stat, n);
+    if (items == NULL)
+        return arena_full(a, e);
+    uint32_t i = 0;
+    w = wire_from(message, pos);
+    while (wire_next(&w))
+        if (w.field == field && w.type == WIRE_LEN &&
+            !xspace_stat_decode(plane, w.bytes, wire_bytes_pos(&w), a, &items[i++], e))
+            return false;
+    *out = (struct trace_stats){items, n};
+    return true;
+}
+
+static bool event_stats(const struct trace *t, const struct trace_line *line,
+                        const struct trace_event *ev, struct arena *a, struct trace_stats *out,
+                        struct err *e)
+{
+    if (ev->src_bytes == 0)
+        return true;
+    char *bytes = arena_alloc(a, ev->src_bytes, 1);
+    if (bytes == NULL)
+        return arena_full(a, e);
+    if (!file_pread_all(t->fd, bytes, ev->src_bytes, ev->src, e))
+        return err_wrap(e, "cannot read event of '%.*s'", STR_ARG(t->file));
+    return xspace_stats_decode(&t->planes[line->plane_index], (str){bytes, ev->src_bytes}, ev->src,
+                               4, a, out, e);
+}
+
+const struct trace_source xspace_source = {.event_stats = event_stats};

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/limits.h"
+#include "model/trace_groups.h"
+
+static const struct trace_line *cursor_line(const struct trace_cursor *c)
+{
+    return &c->trace->lines[c->line_index];
+}
+
+void trace_cursor_init(struct trace_cursor *c, const struct trace *t, uint32_t line_index)
+{
+    *c = (struct trace_cursor){.trace = t, .line_index = line_index, .index = UINT64_MAX};
+}
+
+void trace_cursor_release(struct trace_cursor *c)
+{
+    free(c->window);
+    c->window = NULL;
+}
+
+/* Unpacks the group that the cursor stands at. */
+static bool cursor_fill(struct trace_cursor *c)
+{
+    const struct trace_line *line = cursor_line(c);
+    const struct trace_group *item = &c->trace->groups->items[line->first_group + c->group];
+    if (c->window == NULL)
+        c->window = map_alloc(LIMIT_TRACE_GROUP_EVENTS, sizeof *c->window);
+    if (!trace_groups_read(c->trace->groups, line->first_group + c->group, c->window, &c->failure)) {
+        c->failed = &c->failure;
+        return false;
+    }
+    c->n_in_group = item->n_events;
+    for (uint32_t i = 0; i < c->n_in_group; i++)
+        c->window[i].start_ps += line->base_ps;
+    return true;
+}
+
+bool trace_cursor_next(struct trace_cursor *c)
+{
+    const struct trace_line *line = cursor_line(c);
+    while (c->failed == NULL && c->at >= c->n_in_group) {
+        if (c->n_in_group > 0)
+            c->group++;
+        c->at = c->n_in_group = 0;
+        if (c->group >= line->n_groups || !cursor_fill(c))
+            break;
+    }
+    if (c->failed != NULL || c->at >= c->n_in_group) {
+        trace_cursor_release(c);
+        return false;
+    }
+    c->event = c->window[c->at++];
+    c->index++;
+    return true;
+}
+
+void trace_cursor_seek(struct trace_cursor *c, uint64_t from_ps)
+{
+    const struct trace_line *line = cursor_line(c);
+    const struct trace_group *items = &c->trace->groups->items[line->first_group];
+    const uint64_t from = from_ps < line->base_ps ? 0 : from_ps - line->base_ps;
+    uint64_t before = 0;
+    c->group = 0;
+    c->at = c->n_in_group = 0;
+    while (c->group < line->n_groups && items[c->group].last_start_ps < from &&
+           items[c->group].max_end_ps <= from)
+        before += items[c->group++].n_events;
+    c->index = before - 1;
+    if (c->group >= line->n_groups || !cursor_fill(c))
+        return;
+    while (c->at < c->n_in_group && c->window[c->at].start_ps < from_ps &&
+           c->window[c->at].start_ps + c->window[c->at].dur_ps <= from_ps)
+        c->at++;
+    c->index = before + c->at - 1;
+}
+
+bool trace_cursor_ok(const struct trace_cursor *c, struct err *e)
+{
+    if (c->failed == NULL)
+        return true;
+    *e = c->failure;
+    return false;
+}

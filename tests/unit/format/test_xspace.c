@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "format/xspace.h"
+#include "format/wire.h"
+
+/* Small writers of the wire format. */
+static void put_varint(struct buf *b, uint64_t v)
+{
+    do {
+        buf_add_char(b, (char)((v & 0x7f) | (v > 0x7f ? 0x80 : 0)));
+        v >>= 7;
+    } while (v != 0);
+}
+static void put_number(struct buf *b, uint32_t field, int64_t v)
+{
+    put_varint(b, (uint64_t)field << 3);
+    put_varint(b, (uint64_t)v);
+}
+static void put_bytes(struct buf *b, uint32_t field, str s)
+{
+    put_varint(b, (uint64_t)field << 3 | 2);
+    put_varint(b, s.n);
+    buf_add_str(b, s);
+}
+static void put_event(struct buf *line, int64_t id, int64_t offset, int64_t duration)
+{
+    struct buf ev;
+    buf_init(&ev, 1 << 16);
+    put_number(&ev, 1, id);
+    put_number(&ev, 2, offset);
+    put_number(&ev, 3, duration);
+    put_bytes(line, 4, buf_str(&ev));
+    buf_release(&ev);
+}
+static void put_entry(struct buf *plane, uint32_t field, int64_t id, str name)
+{
+    struct buf value, entry;
+    buf_init(&value, 1 << 16);
+    buf_init(&entry, 1 << 16);
+    put_number(&value, 1, id);
+    put_bytes(&value, 2, name);
+    put_number(&entry, 1, id);
+    put_bytes(&entry, 2, buf_str(&value));
+    put_bytes(plane, field, buf_str(&entry));
+    buf_release(&value);
+    buf_release(&entry);
+}
+
+/* One GPU plane with one line; events as triples of (id, offset, duration). */
+static void make_space(struct buf *space, const int64_t (*events)[3], size_t n)
+{
+    struct buf line, plane;
+    buf_init(&line, 1 << 24);
+    buf_init(&plane, 1 << 24);
+    buf_init(space, 1 << 24);
+    put_number(&line, 1, 7);
+    put_bytes(&line, 2, S("Stream #7"));
+    put_number(&line, 3, 1000);
+    for (size_t i = 0; i < n; i++)
+        put_event(&line, events[i][0], events[i][1], events[i][2]);
+    put_number(&plane, 1, 1);
+    put_bytes(&plane, 2, S("/device:GPU:3"));
+    put_bytes(&plane, 3, buf_str(&line));
+    put_entry(&plane, 4, 1, S("kernel"));
+    put_entry(&plane, 4, 2, S("copy"));
+    put_entry(&plane, 5, 1, S("flops"));
+    put_bytes(space, 1, buf_str(&plane));
+    put_bytes(space, 3, S("a warning"));
+    put_bytes(space, 4, S("host-a"));
+    buf_release(&line);
+    buf_release(&plane);
+}
+
+static struct trace *load(str bytes, struct err *e)
+{
+    const struct xspace_options o = {.file = S("t.xplane.pb"), .spill_fd = -1};
+    err_clear(e);
+    return xspace_load_memory(bytes, &o, e);
+}
+
+static void test_unsorted_line_is_sorted_and_nested(void **state)
+{
+    (void)state;
+    const int64_t events[][3] = {{2, 500, 10}, {1, 100, 50}, {1, 100, 200}, {9, 120, 5}, {1, -4, 3}, {1, 5, -1}};
+    struct buf b;
+    struct err e;
+    make_space(&b, events, 6);
+    struct trace *t = load(buf_str(&b), &e);
+    assert_non_null(t);
+    assert_int_equal(t->n_planes, 1);
+    assert_int_equal(t->planes[0].kind, TRACE_PLANE_GPU);
+    assert_int_equal(t->planes[0].ordinal, 3);
+    assert_int_equal(t->n_events, 4);
+    assert_int_equal(t->origin_ns, 1000);
+    assert_int_equal(t->n_warnings, 1);
+    assert_true(str_eq(t->host, S("host-a")));
+    assert_true(t->lines[0].was_unsorted);
+    assert_int_equal(t->lines[0].busy_ps, 210);
+    assert_int_equal(t->lines[0].max_depth, 2);
+    const uint64_t starts[] = {100, 100, 120, 500}, durations[] = {200, 50, 5, 10};
+    const uint16_t depths[] = {0, 1, 2, 0};
+    struct trace_cursor c;
+    size_t i = 0;
+    for (trace_cursor_init(&c, t, 0); trace_cursor_next(&c); i++) {
+        assert_int_equal(c.index, i);
+        assert_int_equal(c.event.start_ps, starts[i]);
+        assert_int_equal(c.event.dur_ps, durations[i]);
+        assert_int_equal(c.event.depth, depths[i]);
+    }
+    assert_int_equal(i, 4);
+    assert_true(trace_cursor_ok(&c, &e));
+    uint64_t bad = 0, unknown = 0;
+    for (uint32_t k = 0; k < t->n_notes; k++) {
+        bad += str_eq(t->notes[k].code, S("bad_event")) ? t->notes[k].count : 0;
+        unknown += str_eq(t->notes[k].code, S("unknown_event_name")) ? t->notes[k].count : 0;
+    }
+    assert_int_equal(bad, 2);
+    assert_int_equal(unknown, 1);
+    trace_free(t);
+    buf_release(&b);
+}
+
+static void test_seek_finds_running_event(void **state)
+{
+    (void)state;
+    const int64_t events[][3] = {{1, 0, 10}, {1, 20, 10}, {1, 40, 10}};
+    struct buf b;
+    struct err e;
+    make_space(&b, events, 3);
+    struct trace *t = load(buf_str(&b), &e);
+    assert_non_null(t);
+    struct trace_cursor c;
+    trace_cursor_init(&c, t, 0);
+    trace_cursor_seek(&c, 25);
+    assert_true(trace_cursor_next(&c));
+    assert_int_equal(c.event.start_ps, 20);
+    assert_int_equal(c.index, 1);
+    trace_cursor_release(&c);
+    trace_cursor_init(&c, t, 0);
+    trace_cursor_seek(&c, 1000);
+    assert_false(trace_cursor_next(&c));
+    trace_free(t);
+    buf_release(&b);
+}
+
+static void test_every_truncation_is_refused_with_its_byte(void **state)
+{
+    (void)state;
+    const int64_t events[][3] = {{1, 0, 10}, {2, 20, 10}};
+    struct buf b;
+    make_space(&b, events, 2);
+    size_t n_refused = 0;
+    for (size_t n = 0; n < b.n; n++) {
+        struct err e;
+        struct trace *t = load((str){b.p, n}, &e);
+        if (t == NULL) {
+            assert_int_equal(e.code, ERR_PARSE);
+            assert_non_null(strstr(e.msg, "byte "));
+            n_refused++;
+        }
+        trace_free(t);
+    }
+    assert_true(n_refused >= b.n - 3); /* a cut between two top-level fields leaves a whole message */
+    buf_release(&b);
+}
+
+static void test_every_flipped_byte_is_survived(void **state)
+{
+    (void)state;
+    const int64_t events[][3] = {{1, 0, 10}, {2, 20, 10}};
+    struct buf b;
+    make_space(&b, events, 2);
+    for (size_t i = 0; i < b.n; i++)
+        for (int bit = 0; bit < 8; bit++) {
+            struct err e;
+            b.p[i] = (char)(b.p[i] ^ (1 << bit));
+            trace_free(load(buf_str(&b), &e));
+            b.p[i] = (char)(b.p[i] ^ (1 << bit));
+        }
+    buf_release(&b);
+}
+
+static void test_other_formats_are_refused_in_words(void **state)
+{
+    (void)state;
+    const struct {
+        str bytes;
+        const char *word;
+    } cases[] = {
+        {S(""), "empty"}, {S("\x1f\x8b\x08\x00"), "gzip"}, {S("{\"a\":1}"), "JSON"},
+        {S("\x28\xb5\x2f\xfd\x00"), "zstd"}, {S("hello, world"), "byte"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct err e;
+        assert_null(load(cases[i].bytes, &e));
+        assert_int_equal(e.code, ERR_PARSE);
+        assert_non_null(strstr(e.msg, cases[i].word));
+    }
+}
+
+static void test_long_unsorted_line_is_merged(void **state)
+{
+    (void)state;
+    enum { N = 70000 };
+    int64_t(*events)[3] = calloc(N, sizeof *events);
+    for (int64_t i = 0; i < N; i++) {
+        events[i][0] = 1;
+        events[i][1] = (N - i) * 10;
+        events[i][2] = 5;
+    }
+    struct buf b;
+    struct err e;
+    make_space(&b, (const int64_t(*)[3])events, N);
+    struct trace *t = load(buf_str(&b), &e);
+    assert_non_null(t);
+    assert_int_equal(t->lines[0].n_groups, 2);
+    assert_int_equal(t->lines[0].busy_ps, N * 5);
+    uint64_t before = 0, n = 0;
+    struct trace_cursor c;
+    for (trace_cursor_init(&c, t, 0); trace_cursor_next(&c); n++) {
+        assert_true(c.event.start_ps > before);
+        before = c.event.start_ps;
+    }
+    assert_int_equal(n, N);
+    trace_free(t);
+    buf_release(&b);
+    free(events);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_unsorted_line_is_sorted_and_nested),
+        cmocka_unit_test(test_seek_finds_running_event),
+        cmocka_unit_test(test_every_truncation_is_refused_with_its_byte),
+        cmocka_unit_test(test_every_flipped_byte_is_survived),
+        cmocka_unit_test(test_other_formats_are_refused_in_words),
+        cmocka_unit_test(test_long_unsorted_line_is_merged),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
