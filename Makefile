@@ -6,17 +6,16 @@ BUILD ?= build
 PYTHON ?= .venv/bin/python3
 MESON_FLAGS ?=
 
-.PHONY: all setup web native demo check check-peers check-long bench fuzz lint cover install uninstall clean
+.PHONY: all setup web demo check check-long bench fuzz lint cover install uninstall clean
 
 all: web $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
-	@$(MAKE) -s native
 
 setup:
 	@tools/bootstrap
 
 $(BUILD)/build.ninja:
-	@meson setup $(BUILD) -Dtests=false -Dbuildtype=release $(MESON_FLAGS) >/dev/null || meson setup $(BUILD) -Dtests=false -Dbuildtype=release $(MESON_FLAGS)
+	@meson setup $(BUILD) -Dtests=false -Dbuildtype=release $(MESON_FLAGS) >/dev/null
 
 # The UI: built once, and again when a source of it changed.
 web: $(if $(wildcard web/package.json),web/dist/index.html)
@@ -25,14 +24,9 @@ web/dist/index.html: $(wildcard web/package.json web/package-lock.json web/index
 	@cd web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && npm run build --silent
 	@touch $@
 
-# The Python extension (one abi3 .so), beside its package.
-native: $(if $(wildcard python/setup.py python/Makefile),python-native)
-python-native:
-	@tools/build-python
-
 demo:
 	@echo "make demo: installs what it needs (Debian packages, .venv with JAX: about 250 MB of downloads the first time),"
-	@echo "  builds tacho into $(BUILD)/, trains a small model to a planted crash and on to its end, explains it, serves the UI."
+	@echo "  builds tacho into $(BUILD)/, trains a small model to a planted crash and on to its end, prints its ledger."
 	@tools/bootstrap demo
 	@$(MAKE) -s all
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" TACHO_BIN="$(CURDIR)/$(BUILD)/tacho" tools/demo
@@ -50,29 +44,23 @@ check-long:
 	@$(MAKE) -s web
 	@$(PYTHON) tools/run-checks --long
 
-check-peers:
-	@echo "make check-peers: tests that need other servers (TensorBoard with XProf, …)."
-	@tools/bootstrap peers
-	@$(MAKE) -s all
-	@$(PYTHON) tools/run-checks --peers
-
 bench:
 	@echo "make bench: costs of our own parts beside peers, in the same run."
 	@tools/bootstrap check
 	@$(MAKE) -s all
-	@for b in bench/*_bench*; do case $$b in *.sh|*.py) PYTHON="$(CURDIR)/$(PYTHON)" TACHO_BIN="$(CURDIR)/$(BUILD)/tacho" "$$b" ;; esac; done
+	@$(PYTHON) bench/journal_bench.py
 
 fuzz:
 	@echo "make fuzz: libFuzzer on every parser, FUZZ_SECONDS=$${FUZZ_SECONDS:-60} each (clang)."
 	@tools/run-fuzz
 
 lint:
-	@echo "make lint: clang-format, cppcheck, shellcheck, ruff, svelte-check."
+	@echo "make lint: shellcheck, ruff."
 	@tools/run-lint
 
 cover:
 	@echo "make cover: line coverage of the unit tests."
-	@[ -d build-cover ] || meson setup build-cover -Db_coverage=true -Dui=false >/dev/null
+	@[ -d build-cover ] || meson setup build-cover -Db_coverage=true >/dev/null
 	@ninja -C build-cover && meson test -C build-cover -q; gcovr -r . --object-directory build-cover src
 
 install: all
