@@ -204,6 +204,7 @@ static void sample_tree(struct sink *s, pid_t pid)
     pid_t list[512] = {pid};
     const double page_bytes = (double)sysconf(_SC_PAGESIZE);
     double sum = 0;
+    bool seen = false;
     char path[64], text[128];
     unsigned long long pages;
     for (size_t i = 0, n = 1; i < n; i++) {
@@ -213,10 +214,13 @@ static void sample_tree(struct sink *s, pid_t pid)
             sscanf(text, "%*u %llu", &pages) != 1)
             continue;
         sum += (double)pages * page_bytes;
+        seen = true;
         if (i < SYSTEM_METRICS_PROCESSES)
             put(s, SYSTEM_METRIC_PROCESS_RSS, "pid", (uint64_t)list[i], (double)pages * page_bytes);
     }
-    put(s, SYSTEM_METRIC_TREE_RSS, NULL, 0, sum);
+    /* Nobody left to ask is not zero bytes. */
+    if (seen)
+        put(s, SYSTEM_METRIC_TREE_RSS, NULL, 0, sum);
 }
 
 static void sample_gpu(struct sink *s)
