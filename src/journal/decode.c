@@ -202,7 +202,7 @@ bool journal_decode_record(struct record_set *s, uint32_t process, const struct 
     return s->arena.overflow ? arena_full(&s->arena, e) : true;
 }
 
-static uint32_t add_process(struct record_set *s, const struct journal_info *info)
+uint32_t journal_decode_process(struct record_set *s, const struct journal_info *info)
 {
     struct record_process *p = record_set_add_process(s);
     if (p == NULL)
@@ -261,7 +261,7 @@ bool journal_decode_file(struct record_set *s, const char *path, struct err *e)
     struct journal_reader r;
     if (!journal_reader_open(&r, path, e))
         return false;
-    const uint32_t process = add_process(s, &r.info);
+    const uint32_t process = journal_decode_process(s, &r.info);
     const bool ok =
         process == UINT32_MAX ? arena_full(&s->arena, e) : decode_open(s, &r, process, e);
     journal_reader_close(&r);

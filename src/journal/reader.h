@@ -96,6 +96,8 @@ struct record_set;
  * ERR_NOT_FOUND. */
 MUST_CHECK bool journal_decode_file(struct record_set *s, const char *path, struct err *e);
 MUST_CHECK bool journal_decode_run(struct record_set *s, const char *run_dir, struct err *e);
+/* Adds the process that wrote a journal; its index, or UINT32_MAX beyond the arena's cap. */
+uint32_t journal_decode_process(struct record_set *s, const struct journal_info *info);
 /* Adds what one raw record says (several records for METRICS); for the server's stored batches. */
 MUST_CHECK bool journal_decode_record(struct record_set *s, uint32_t process,
                                       const struct journal_record *rec, struct err *e);
