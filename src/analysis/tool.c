@@ -65,30 +65,23 @@ static bool tool_print_tables(const struct tool *tool, const struct tool_request
     for (const struct table *t = first; t != NULL; t = t->next)
         if (!table_ok(t, e))
             return false;
-    if (format == TOOL_JSON) {
-        struct json j;
-        json_init_buf(&j, out);
-        if (first->next != NULL) {
-            json_object(&j);
-            json_key(&j, "tables");
-            json_array(&j);
-        }
-        for (const struct table *t = first; t != NULL; t = t->next)
-            table_print_json(t, &j);
-        if (first->next != NULL) {
-            json_end(&j);
-            json_end(&j);
-        }
-        return json_done(&j, e) && buf_add_char(out, '\n') && buf_ok(out, "the result", e);
-    }
+    struct json j;
     const struct table_style style = {0};
-    for (const struct table *t = first; t != NULL; t = t->next) {
-        if (t != first)
-            buf_add_char(out, '\n');
-        if (format == TOOL_CSV)
-            table_print_csv(t, out);
-        else
-            table_print_text(t, &style, out);
+    switch (format) { /* the printers take all tables of the list */
+    case TOOL_JSON:
+        json_init_buf(&j, out);
+        table_print_json(first, &j);
+        if (!json_done(&j, e))
+            return false;
+        buf_add_char(out, '\n');
+        break;
+    case TOOL_CSV:
+        table_print_csv(first, out);
+        break;
+    case TOOL_TEXT:
+    case TOOL_XPROF:
+        table_print_text(first, &style, out);
+        break;
     }
     return buf_ok(out, "the result", e);
 }

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tacho tools: the analysis tools. tacho tool: one of them on a profile, in the parser's sandbox. */
+#include <stdio.h>
+
+#include "base/limits.h"
+#include "cli/cli.h"
+#include "cli/table_out.h"
+#include "jobs/profile_task.h"
+
+bool cmd_tools(struct cli *cli, int argc, char **argv, struct err *e)
+{
+    struct arena a;
+    if (argc > 1)
+        return err_set(e, ERR_USAGE, "tacho tools takes no arguments, not '%s'", argv[1]);
+    arena_init(&a, "tools", LIMIT_ARENA_REQUEST_BYTES);
+    struct table *t = table_new(&a, S("tools"), S("Tools"));
+    table_column(t, S("name"), S("Tool"), CELL_TEXT, S(""));
+    table_column(t, S("title"), S("Title"), CELL_TEXT, S(""));
+    table_column(t, S("parameters"), S("Parameters"), CELL_TEXT, S(""));
+    table_column(t, S("help"), S("What it shows"), CELL_TEXT, S(""));
+    for (uint32_t i = 0; i < tool_count; i++) {
+        struct cell *row = table_row(t);
+        row[0] = cell_text(str_from(tool_table[i].name));
+        row[1] = cell_text(str_from(tool_table[i].title));
+        row[2] = cell_text(str_from(tool_table[i].parameters));
+        row[3] = cell_text(str_from(tool_table[i].help));
+    }
+    const bool ok = table_ok(t, e) && table_out(cli, t, e);
+    arena_release(&a);
+    return ok;
+}
+
+static bool params_take(struct arena *a, int n, char **words, struct tool_param **out, struct err *e)
+{
+    *out = ARENA_ARRAY(a, struct tool_param, (size_t)n + 1);
+    if (*out == NULL)
+        return arena_full(a, e);
+    for (int i = 0; i < n; i++) {
+        const str word = str_from(words[i]);
+        const ptrdiff_t at = str_find_char(word, '=');
+        if (at <= 0)
+            return err_set(e, ERR_USAGE, "a parameter is key=value, not '%s'", words[i]);
+        (*out)[i].key = str_sub(word, 0, (size_t)at);
+        (*out)[i].value = str_sub(word, (size_t)at + 1, word.n);
+    }
+    return true;
+}
+
+static enum tool_format format_of(enum cli_output output)
+{
+    switch (output) {
+    case CLI_OUTPUT_TEXT: return TOOL_TEXT;
+    case CLI_OUTPUT_JSON: return TOOL_JSON;
+    case CLI_OUTPUT_CSV: return TOOL_CSV;
+    case CLI_OUTPUT_XPROF: return TOOL_XPROF;
+    }
+    return TOOL_TEXT;
+}
+
+static bool tool_run_and_print(const struct cli *cli, const struct tool *tool, const char *path,
+                               const struct tool_param *params, uint32_t n, struct err *e)
+{
+    const struct parser_limits limits = {
+        .memory_bytes = (uint64_t)config_number(cli->config, CONFIG_FIELD_parser_memory),
+        .cpu_s = (uint64_t)config_number(cli->config, CONFIG_FIELD_parser_cpu) / 1000000000u};
+    struct buf out;
+    buf_init(&out, LIMIT_PARSER_OUTPUT_BYTES);
+    bool ok = profile_task_tool(path, &limits, tool, params, n, format_of(cli->output), &out, e);
+    if (ok && (fwrite(out.p, 1, out.n, stdout) != out.n || fflush(stdout) != 0))
+        ok = err_sys(e, "cannot print");
+    buf_release(&out);
+    return ok;
+}
+
+bool cmd_tool(struct cli *cli, int argc, char **argv, struct err *e)
+{
+    if (argc < 3) {
+        err_set(e, ERR_USAGE, "tacho tool needs a tool's name and a profile");
+        return err_hint(e, "tacho tools lists the tools");
+    }
+    const struct tool *tool = tool_find(str_from(argv[1]));
+    if (tool == NULL) {
+        err_set(e, ERR_NOT_FOUND, "there is no tool '%s'", argv[1]);
+        return err_hint(e, "tacho tools lists the tools");
+    }
+    struct arena a;
+    struct tool_param *params;
+    arena_init(&a, "parameters", LIMIT_ARENA_REQUEST_BYTES);
+    const bool ok = params_take(&a, argc - 3, argv + 3, &params, e) &&
+                    tool_run_and_print(cli, tool, argv[2], params, (uint32_t)(argc - 3), e);
+    arena_release(&a);
+    return ok;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/profile_task.h"
+
+#include "base/file.h"
+#include "base/limits.h"
+#include "format/profile_open.h"
+
+struct work {
+    struct profile_source *source;
+    profile_fn fn;
+    void *ctx;
+};
+
+static bool work_run(void *ctx, int out_fd, struct err *e)
+{
+    struct work *w = ctx;
+    struct profile *p = profile_load(w->source, e);
+    if (p == NULL)
+        return false;
+    struct buf out;
+    buf_init(&out, LIMIT_PARSER_OUTPUT_BYTES);
+    const bool ok = w->fn(p, w->ctx, &out, e) && buf_ok(&out, "the result", e) &&
+                    file_write_all(out_fd, out.p, out.n, e);
+    buf_release(&out);
+    profile_free(p);
+    return ok;
+}
+
+bool profile_task_run(const char *path, const struct parser_limits *limits, profile_fn fn, void *ctx,
+                      struct buf *out, struct err *e)
+{
+    struct profile_source source;
+    if (!profile_find(&source, path, e))
+        return false;
+    int *fds = map_alloc((size_t)source.n_files * 2, sizeof *fds);
+    for (uint32_t i = 0; i < source.n_files; i++) {
+        fds[2 * i] = source.files[i].fd;
+        fds[2 * i + 1] = source.files[i].spill_fd;
+    }
+    struct work w = {.source = &source, .fn = fn, .ctx = ctx};
+    const struct parser_task task = {
+        .what = path, .keep_fds = fds, .n_keep_fds = source.n_files * 2, .fn = work_run, .ctx = &w};
+    const bool ok = parser_run(limits, &task, out, e);
+    map_free(fds);
+    profile_source_release(&source);
+    return ok;
+}
+
+struct tool_work {
+    const struct tool *tool;
+    const struct tool_param *params;
+    uint32_t n_params;
+    enum tool_format format;
+};
+
+static bool tool_work_run(struct profile *p, void *ctx, struct buf *out, struct err *e)
+{
+    const struct tool_work *w = ctx;
+    const struct tool_request r = {.profile = p, .params = w->params, .n_params = w->n_params};
+    return tool_print(w->tool, &r, w->format, out, e);
+}
+
+bool profile_task_tool(const char *path, const struct parser_limits *limits, const struct tool *tool,
+                       const struct tool_param *params, uint32_t n_params, enum tool_format format,
+                       struct buf *out, struct err *e)
+{
+    struct tool_work w = {
+        .tool = tool, .params = params, .n_params = n_params, .format = format};
+    return profile_task_run(path, limits, tool_work_run, &w, out, e);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opens a profile here, decodes it in a parser (jobs/parser.h), and runs one function on it there.
+ * What the function adds to its buffer comes back.
+ *
+ *     buf_init(&out, LIMIT_PARSER_OUTPUT_BYTES);
+ *     if (!profile_task_run(path, &limits, tile_json, &request, &out, e)) return false;
+ *
+ * Thread: any. */
+#ifndef TACHO_JOBS_PROFILE_TASK_H
+#define TACHO_JOBS_PROFILE_TASK_H
+
+#include "analysis/tool.h"
+#include "jobs/parser.h"
+
+typedef bool (*profile_fn)(struct profile *p, void *ctx, struct buf *out, struct err *e);
+
+MUST_CHECK bool profile_task_run(const char *path, const struct parser_limits *limits, profile_fn fn,
+                                 void *ctx, struct buf *out, struct err *e);
+/* A tool's printed answer. */
+MUST_CHECK bool profile_task_tool(const char *path, const struct parser_limits *limits,
+                                  const struct tool *tool, const struct tool_param *params,
+                                  uint32_t n_params, enum tool_format format, struct buf *out,
+                                  struct err *e);
+
+#endif
