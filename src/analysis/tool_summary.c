@@ -234,24 +234,13 @@ static bool trace_add(const struct trace *t, struct arena *a, struct summary *s,
 /* From the first start to the last end, over all hosts where their clocks can be compared. */
 static void span_measure(const struct profile *p, struct summary *s)
 {
-    int64_t least_ns = INT64_MAX;
-    bool comparable = true;
-    for (uint32_t i = 0; i < p->n_traces; i++) {
-        const struct trace *t = p->traces[i];
-        comparable = comparable && (t->has_epoch || t->profile_start_ns != 0);
-        const int64_t at = t->origin_ns + (t->has_epoch ? 0 : t->profile_start_ns);
-        least_ns = at < least_ns ? at : least_ns;
-    }
     uint64_t from = UINT64_MAX, to = 0;
     for (uint32_t i = 0; i < p->n_traces; i++) {
         const struct trace *t = p->traces[i];
         if (t->n_events == 0)
             continue;
-        const uint64_t after_ns =
-            (uint64_t)(t->origin_ns + (t->has_epoch ? 0 : t->profile_start_ns) - least_ns);
-        const uint64_t after = comparable && after_ns < INT64_MAX / 2000 ? after_ns * 1000 : 0;
-        from = t->start_ps + after < from ? t->start_ps + after : from;
-        to = t->end_ps + after > to ? t->end_ps + after : to;
+        from = t->start_ps + t->shift_ps < from ? t->start_ps + t->shift_ps : from;
+        to = t->end_ps + t->shift_ps > to ? t->end_ps + t->shift_ps : to;
     }
     s->duration_ps = to > from ? to - from : 0;
 }

@@ -237,6 +237,7 @@ struct profile *profile_load(struct profile_source *s, struct err *e)
         }
         p->traces[p->n_traces++] = t;
     }
+    profile_align(p);
     return p;
 }
 

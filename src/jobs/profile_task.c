@@ -68,3 +68,28 @@ bool profile_task_tool(const char *path, const struct parser_limits *limits, con
         .tool = tool, .params = params, .n_params = n_params, .format = format};
     return profile_task_run(path, limits, tool_work_run, &w, out, e);
 }
+
+struct view_work {
+    enum tiles_view view;
+    const struct tool_param *params;
+    uint32_t n_params;
+};
+
+static bool view_work_run(struct profile *p, void *ctx, struct buf *out, struct err *e)
+{
+    const struct view_work *w = ctx;
+    const struct tool_request r = {.profile = p, .params = w->params, .n_params = w->n_params};
+    struct arena a;
+    arena_init(&a, "trace view", LIMIT_ARENA_TOOL_BYTES);
+    const bool ok = tiles_answer(w->view, &r, &a, out, e);
+    arena_release(&a);
+    return ok;
+}
+
+bool profile_task_trace(const char *path, const struct parser_limits *limits, enum tiles_view view,
+                        const struct tool_param *params, uint32_t n_params, struct buf *out,
+                        struct err *e)
+{
+    struct view_work w = {.view = view, .params = params, .n_params = n_params};
+    return profile_task_run(path, limits, view_work_run, &w, out, e);
+}

@@ -9,7 +9,7 @@
 #ifndef TACHO_JOBS_PROFILE_TASK_H
 #define TACHO_JOBS_PROFILE_TASK_H
 
-#include "analysis/tool.h"
+#include "analysis/tiles.h"
 #include "jobs/parser.h"
 
 typedef bool (*profile_fn)(struct profile *p, void *ctx, struct buf *out, struct err *e);
@@ -21,5 +21,9 @@ MUST_CHECK bool profile_task_tool(const char *path, const struct parser_limits *
                                   const struct tool *tool, const struct tool_param *params,
                                   uint32_t n_params, enum tool_format format, struct buf *out,
                                   struct err *e);
+/* A view of the trace (analysis/tiles.h) as JSON. */
+MUST_CHECK bool profile_task_trace(const char *path, const struct parser_limits *limits,
+                                   enum tiles_view view, const struct tool_param *params,
+                                   uint32_t n_params, struct buf *out, struct err *e);
 
 #endif

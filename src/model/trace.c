@@ -133,6 +133,54 @@ void trace_free(struct trace *t)
     map_free(t);
 }
 
+str trace_target(const struct trace *t)
+{
+    str name = t->file;
+    for (size_t i = name.n; i-- > 0;)
+        if (name.p[i] == '/') {
+            name = str_sub(name, i + 1, name.n);
+            break;
+        }
+    return str_ends(name, S(".xplane.pb")) ? str_sub(name, 0, name.n - 10) : name;
+}
+
+struct trace *profile_find_trace(const struct profile *p, str target)
+{
+    for (uint32_t i = 0; i < p->n_traces; i++)
+        if (target.n == 0 || str_eq(target, trace_target(p->traces[i])))
+            return p->traces[i];
+    for (uint32_t i = 0; i < p->n_traces; i++)
+        if (str_eq(target, p->traces[i]->host))
+            return p->traces[i];
+    return NULL;
+}
+
+/* Furthest that two hosts of one session may be apart: beyond it their clocks cannot be trusted. */
+#define SHIFT_MAX_NS (INT64_C(86400) * 1000000000)
+
+void profile_align(struct profile *p)
+{
+    int64_t least = INT64_MAX, most = INT64_MIN;
+    bool known = p->n_traces > 0;
+    for (uint32_t i = 0; i < p->n_traces; i++) {
+        const struct trace *t = p->traces[i];
+        int64_t at = t->origin_ns;
+        known = known && (t->has_epoch || t->profile_start_ns > 0) &&
+                !__builtin_add_overflow(at, t->has_epoch ? 0 : t->profile_start_ns, &at);
+        least = at < least ? at : least;
+        most = at > most ? at : most;
+    }
+    int64_t apart;
+    known = known && !__builtin_sub_overflow(most, least, &apart) && apart <= SHIFT_MAX_NS;
+    p->has_epoch = known;
+    p->origin_ns = p->n_traces == 0 ? 0 : known ? least : p->traces[0]->origin_ns;
+    for (uint32_t i = 0; i < p->n_traces && known; i++) {
+        struct trace *t = p->traces[i];
+        const int64_t at = t->origin_ns + (t->has_epoch ? 0 : t->profile_start_ns);
+        t->shift_ps = (uint64_t)(at - least) * 1000;
+    }
+}
+
 void profile_free(struct profile *p)
 {
     if (p == NULL)

@@ -147,6 +147,7 @@ struct trace {
     struct trace_groups *groups;
     const struct trace_source *source; /* static; NULL: events have no stats */
     int fd; /* the XSpace, for stats; owned; -1 = none */
+    uint64_t shift_ps; /* added to its times they count from the session's origin */
 };
 
 /* All events of a line, by start. Events with equal start: longer first, then file order. */
@@ -198,7 +199,15 @@ struct profile {
     str path;              /* what the user named */
     struct trace **traces; /* owned */
     uint32_t n_traces;
+    int64_t origin_ns;     /* wall ns where known, of the earliest trace */
+    bool has_epoch;        /* origin_ns is since 1970, and the traces are on one clock */
 };
+/* Sets origin_ns and every trace's shift_ps. Traces without a wall clock all begin at 0. */
+void profile_align(struct profile *p);
+/* "host-0.3": the file's name without its ending. */
+str trace_target(const struct trace *t);
+/* The trace of that target, or of that host; an empty name is the first. NULL when there is none. */
+struct trace *profile_find_trace(const struct profile *p, str target);
 void profile_free(struct profile *p);
 
 #endif

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/tiles_internal.h"
+
+#include "base/limits.h"
+
+#define TILE_JSON_BYTES (LIMIT_TILE_BYTES * 4) /* compresses at least so well */
+#define LEVEL_MAX 52
+
+struct cell_sum {
+    uint32_t bucket, depth, count;
+    uint32_t name;           /* the one that covers most of it */
+    uint64_t name_weight_ps; /* its lead over the others */
+    uint64_t covered_ps;
+    uint64_t start_ps, dur_ps, index; /* of the first event: shown itself when it is alone */
+};
+
+struct tile {
+    uint64_t from_ps, to_ps; /* session time */
+    unsigned level;
+    struct arena *a;
+    struct map_str_u32 name_ids;
+    str *names;
+    uint32_t n_names, names_capacity;
+    struct cell_sum *cells;
+    uint32_t n_cells, cells_capacity;
+    struct map_u64_u32 cell_ids; /* depth << 32 | bucket */
+};
+
+static bool name_id(struct tile *t, str name, uint32_t *out)
+{
+    const uint32_t *at = map_str_u32_get(&t->name_ids, name);
+    if (at != NULL) {
+        *out = *at;
+        return true;
+    }
+    *out = t->n_names;
+    *map_str_u32_put(&t->name_ids, name) = t->n_names;
+    if (!ARENA_PUSH(t->a, t->names, t->n_names, t->names_capacity))
+        return false;
+    t->names[t->n_names - 1] = name;
+    return true;
+}
+
+/* The name that covers most: a candidate with its lead (Boyer and Moore's majority vote, weighed). */
+static void cell_vote(struct cell_sum *c, uint32_t name, uint64_t weight_ps)
+{
+    if (c->count == 0 || c->name == name) {
+        c->name = name;
+        c->name_weight_ps += weight_ps;
+    } else if (c->name_weight_ps < weight_ps) {
+        c->name = name;
+        c->name_weight_ps = weight_ps - c->name_weight_ps;
+    } else {
+        c->name_weight_ps -= weight_ps;
+    }
+}
+
+static bool cell_add(struct tile *t, uint32_t bucket, const struct trace_event *ev, uint64_t start_ps,
+                     uint64_t index, uint32_t name, uint64_t covered_ps, bool counts)
+{
+    const uint64_t key = (uint64_t)ev->depth << 32 | bucket;
+    const uint32_t *at = map_u64_u32_get(&t->cell_ids, key);
+    if (at == NULL) {
+        if (!ARENA_PUSH(t->a, t->cells, t->n_cells, t->cells_capacity))
+            return false;
+        *map_u64_u32_put(&t->cell_ids, key) = t->n_cells - 1;
+        t->cells[t->n_cells - 1] =
+            (struct cell_sum){.bucket = bucket, .depth = ev->depth, .start_ps = start_ps, .dur_ps = ev->dur_ps, .index = index};
+    }
+    struct cell_sum *c = &t->cells[at == NULL ? t->n_cells - 1 : *at];
+    cell_vote(c, name, covered_ps == 0 ? 1 : covered_ps);
+    c->covered_ps += covered_ps;
+    c->count += counts;
+    return true;
+}
+
+/* A short event: into the bucket of its start, and what reaches over into the next one. */
+static bool short_event(struct tile *t, const struct trace_event *ev, uint64_t start_ps,
+                        uint64_t index, uint32_t name)
+{
+    const uint64_t bucket_ps = UINT64_C(1) << t->level;
+    const uint64_t end = start_ps + ev->dur_ps;
+    const uint64_t boundary = ((start_ps >> t->level) + 1) << t->level;
+    const uint64_t here = end < boundary ? ev->dur_ps : boundary - start_ps;
+    if (start_ps >= t->from_ps && start_ps < t->to_ps &&
+        !cell_add(t, (uint32_t)((start_ps - t->from_ps) >> t->level), ev, start_ps, index, name, here, true))
+        return false;
+    slow_must(ev->dur_ps < bucket_ps || bucket_ps == 0);
+    if (end <= boundary || boundary < t->from_ps || boundary >= t->to_ps)
+        return true;
+    return cell_add(t, (uint32_t)((boundary - t->from_ps) >> t->level), ev, start_ps, index, name,
+                    end - boundary, false);
+}
+
+static void write_event(struct json *j, uint64_t start_ps, uint64_t dur_ps, uint32_t name,
+                        uint32_t depth, uint64_t index)
+{
+    json_array(j);
+    json_u64(j, start_ps);
+    json_u64(j, dur_ps);
+    json_u64(j, name);
+    json_u64(j, depth);
+    json_u64(j, index);
+    json_end(j);
+}
+
+static void write_cells(struct tile *t, struct json *j)
+{
+    const uint64_t bucket_ps = UINT64_C(1) << t->level;
+    json_key(j, "cells");
+    json_array(j);
+    for (uint32_t i = 0; i < t->n_cells; i++) {
+        const struct cell_sum *c = &t->cells[i];
+        if (c->count == 1)
+            continue;
+        uint64_t coverage = c->covered_ps >= bucket_ps ? 255 : (uint64_t)((double)c->covered_ps * 255.0 / (double)bucket_ps);
+        coverage = coverage == 0 ? 1 : coverage;
+        json_array(j);
+        json_u64(j, c->bucket);
+        json_u64(j, coverage);
+        json_u64(j, c->count);
+        json_u64(j, c->name);
+        json_u64(j, c->depth);
+        json_end(j);
+    }
+    json_end(j);
+}
+
+static bool write_events(struct tile *t, const struct trace *trace, uint32_t l, struct json *j,
+                         struct err *e)
+{
+    const struct trace_line *line = &trace->lines[l];
+    const uint64_t bucket_ps = UINT64_C(1) << t->level;
+    struct trace_cursor c;
+    trace_cursor_init(&c, trace, l);
+    trace_cursor_seek(&c, t->from_ps < trace->shift_ps ? 0 : t->from_ps - trace->shift_ps);
+    bool ok = true;
+    while (ok && trace_cursor_next(&c)) {
+        const uint64_t start = c.event.start_ps + trace->shift_ps;
+        uint32_t name;
+        if (start >= t->to_ps)
+            break;
+        if (start + c.event.dur_ps < t->from_ps || (start < t->from_ps && start + c.event.dur_ps == t->from_ps))
+            continue;
+        ok = name_id(t, trace_event_name(trace, line, &c.event), &name);
+        if (ok && c.event.dur_ps >= bucket_ps)
+            write_event(j, start, c.event.dur_ps, name, c.event.depth, c.index);
+        else
+            ok = ok && short_event(t, &c.event, start, c.index, name);
+    }
+    trace_cursor_release(&c);
+    return ok ? trace_cursor_ok(&c, e) : arena_full(t->a, e);
+}
+
+static bool write_line(struct tile *t, const struct trace *trace, uint32_t l, struct json *j,
+                       struct err *e)
+{
+    t->n_cells = 0;
+    json_object(j);
+    json_ku64(j, "line", l);
+    json_key(j, "events");
+    json_array(j);
+    const bool ok = write_events(t, trace, l, j, e);
+    for (uint32_t i = 0; i < t->n_cells; i++) {
+        const struct cell_sum *c = &t->cells[i];
+        if (c->count == 1)
+            write_event(j, c->start_ps, c->dur_ps, c->name, c->depth, c->index);
+    }
+    json_end(j);
+    write_cells(t, j);
+    json_end(j);
+    map_u64_u32_release(&t->cell_ids);
+    return ok;
+}
+
+struct tile_request {
+    const struct trace *trace;
+    const uint32_t *lines;
+    uint32_t n_lines;
+    uint64_t level, position, from_ps, to_ps;
+};
+
+/* One try, with buckets of 2^level. */
+static bool tile_write(const struct tile_request *q, unsigned level, struct arena *a, struct buf *out,
+                       struct err *e)
+{
+    struct tile t = {.from_ps = q->from_ps, .to_ps = q->to_ps, .level = level, .a = a};
+    struct json j;
+    json_init_buf(&j, out);
+    json_object(&j);
+    json_ku64(&j, "level", q->level);
+    json_ku64(&j, "position", q->position);
+    json_ku64(&j, "bucket_ps", UINT64_C(1) << level);
+    json_key(&j, "lines");
+    json_array(&j);
+    bool ok = true;
+    for (uint32_t i = 0; i < q->n_lines && ok; i++)
+        ok = write_line(&t, q->trace, q->lines[i], &j, e);
+    json_end(&j);
+    json_key(&j, "names");
+    json_array(&j);
+    for (uint32_t i = 0; i < t.n_names; i++)
+        json_str(&j, str_clip_utf8(t.names[i], 200));
+    json_end(&j);
+    json_end(&j);
+    map_str_u32_release(&t.name_ids);
+    return ok && json_done(&j, e);
+}
+
+bool tiles_tile(const struct tool_request *r, struct arena *a, struct buf *out, struct err *e)
+{
+    struct trace *trace;
+    uint32_t *lines;
+    struct tile_request q = {0};
+    if (!tiles_target(r, &trace, e) || !tiles_lines(r, trace, false, a, &lines, &q.n_lines, e) ||
+        !tiles_u64(r, S("level"), 0, &q.level, e) || !tiles_u64(r, S("position"), 0, &q.position, e))
+        return false;
+    if (q.n_lines > LIMIT_TILE_LINES)
+        return err_set(e, ERR_LIMIT, "a tile has at most %llu lines", (unsigned long long)LIMIT_TILE_LINES);
+    if (q.level > LEVEL_MAX || q.position >= UINT64_C(1) << (53 - (q.level > 53 ? 53 : q.level)))
+        return err_set(e, ERR_USAGE, "there is no tile at level %llu, position %llu",
+                       (unsigned long long)q.level, (unsigned long long)q.position);
+    q.trace = trace;
+    q.lines = lines;
+    q.from_ps = (q.position * LIMIT_TILE_BUCKETS) << q.level;
+    q.to_ps = q.from_ps + (LIMIT_TILE_BUCKETS << q.level);
+    const size_t before = out->n;
+    for (unsigned level = (unsigned)q.level;; level++) { /* wider buckets until it is small enough */
+        const struct arena_mark m = arena_mark(a);
+        const bool ok = tile_write(&q, level, a, out, e);
+        arena_reset(a, m);
+        if (!ok)
+            return false;
+        if (out->n - before <= TILE_JSON_BYTES || level >= q.level + 10)
+            return buf_ok(out, "the tile", e);
+        out->n = before;
+    }
+}
