@@ -50,9 +50,12 @@ struct ledger_step { /* kept step times, for deviation and jitter */
 struct ledger_rank {
     int32_t rank;
     str host;
-    int64_t step_p50_ns;
+    int64_t step_p50_ns;   /* -1 = not known */
     double slower_percent; /* than the median of the ranks */
     bool straggler;
+    int64_t cost_ns;       /* at most this much of the run's time is its slowness */
+    int64_t first_slow_step, last_slow_step; /* -1 = none */
+    int64_t hung_step;     /* it never finished that step; -1 = none */
 };
 
 struct ledger_step_stats { /* over warm steps; n = 0: unknown */
