@@ -7,6 +7,7 @@
 #include "agent/run_find.h"
 #include "base/file.h"
 #include "base/limits.h"
+#include "format/entries.h"
 #include "journal/reader.h"
 #include "journal/run_identity.h"
 
@@ -93,4 +94,18 @@ bool run_arg_load(struct cli *cli, const char *run, struct record_set *out,
         return err_wrap(e, "cannot read run '%s'", dir);
     record_set_sort(out);
     return true;
+}
+
+bool run_arg_load_any(struct cli *cli, const char *run, struct record_set *out,
+                      char dir[static RUN_ARG_PATH_MAX], struct err *e)
+{
+    enum run_arg_kind kind;
+    record_set_init(out, LIMIT_ARENA_RUN_BYTES);
+    if (!run_arg_find(cli, run, &kind, dir, e))
+        return false;
+    if (kind == RUN_ARG_RUN || kind == RUN_ARG_JOURNAL) {
+        record_set_release(out);
+        return run_arg_load(cli, run, out, dir, e);
+    }
+    return entries_load(out, dir, e) || err_wrap(e, "cannot read '%s' as a run", dir);
 }

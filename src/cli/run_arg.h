@@ -28,4 +28,8 @@ MUST_CHECK bool run_arg_find(struct cli *cli, const char *run, enum run_arg_kind
 MUST_CHECK bool run_arg_load(struct cli *cli, const char *run, struct record_set *out,
                              char dir[static RUN_ARG_PATH_MAX], struct err *e);
 
+/* The same, and flat entries (a file or a folder of them) too: whatever RUN may be. */
+MUST_CHECK bool run_arg_load_any(struct cli *cli, const char *run, struct record_set *out,
+                                 char dir[static RUN_ARG_PATH_MAX], struct err *e);
+
 #endif
