@@ -217,8 +217,7 @@ static void print_headline(const struct ledger *l, const struct totals *t, struc
     buf_addf(out, "Productive for %.*s of %.*s (%.1f %%).", STR_ARG(good), STR_ARG(all),
              percent(t->good_ns, t->whole_ns));
     if (worst != NULL) {
-        const struct cell cell = cell_text(worst->word);
-        const str lost = format_duration_ns(a, worst->total_ns), word = cell_format(a, &cell, S(""));
+        const str lost = format_duration_ns(a, worst->total_ns), word = text_printable(a, worst->word);
         buf_addf(out, " Most of the rest is %.*s: %.*s.", STR_ARG(word), STR_ARG(lost));
     }
     buf_addf(out, "\n%u attempt%s, %u disruption%s", l->n_attempts, l->n_attempts == 1 ? "" : "s",
@@ -247,8 +246,7 @@ static void print_bars(const struct totals *t, bool colour, struct arena *a, str
     for (uint32_t i = 0; i < t->n; i++) {
         const struct ledger_total *row = &t->items[i];
         const double share = percent(row->total_ns, t->whole_ns);
-        const struct cell cell = cell_text(row->word);
-        const str word = cell_format(a, &cell, S("")), took = format_duration_ns(a, row->total_ns);
+        const str word = text_printable(a, row->word), took = format_duration_ns(a, row->total_ns);
         buf_addf(out, "%-26.*s %12.*s %6.1f %% %7llu  ", STR_ARG(word), STR_ARG(took), share,
                  (unsigned long long)row->count);
         if (colour)
@@ -268,8 +266,7 @@ static void print_ranks(const struct ledger *l, bool all, struct arena *a, struc
         const struct ledger_rank *r = &l->ranks[i];
         if (!all && !r->straggler && r->hung_step < 0)
             continue;
-        const struct cell cell = cell_text(r->host);
-        const str host = cell_format(a, &cell, S(""));
+        const str host = text_printable(a, r->host);
         const str p50 = r->step_p50_ns >= 0 ? format_duration_ns(a, r->step_p50_ns) : S("–");
         if (!title)
             buf_add_str(out, S("\nrank  host              step median   slower\n"));
@@ -335,8 +332,7 @@ bool ledger_print_text(const struct ledger *l, const struct record_set *notes,
     if (v->steps)
         print_steps(l, v, a, out);
     for (uint32_t i = 0; i < notes->n_notes; i++) {
-        const struct cell cell = cell_text(notes->notes[i].message);
-        const str message = cell_format(a, &cell, S(""));
+        const str message = text_printable(a, notes->notes[i].message);
         buf_addf(out, "note: %.*s (%llu)\n", STR_ARG(message),
                  (unsigned long long)notes->notes[i].count);
     }

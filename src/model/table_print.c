@@ -35,8 +35,7 @@ static bool is_control(uint8_t c)
     return c < 0x20 || c == 0x7f;
 }
 
-/* Text that cannot steer a terminal: control characters (C1 too) and what is not UTF-8 escaped. */
-static str make_safe(struct arena *a, str s)
+str text_printable(struct arena *a, str s)
 {
     bool safe = str_is_utf8(s);
     const bool text = safe;
@@ -127,7 +126,7 @@ static bool measure(struct layout *l)
         l->widths[c] = width_of(t->columns[c].title);
     for (uint32_t r = 0; r < l->n_rows; r++)
         for (uint32_t c = 0; c < t->n_columns; c++) {
-            const str text = make_safe(
+            const str text = text_printable(
                 l->arena, cell_format(l->arena, table_cell(t, r, c), t->columns[c].unit));
             l->texts[(size_t)r * t->n_columns + c] = text;
             const size_t n = width_of(text);
@@ -174,7 +173,7 @@ static void add_values(const struct table *t, struct arena *a, struct buf *out)
         const struct table_value *v = &t->values[i];
         add_cell(out, v->column.title, width, false, false);
         add_blanks(out, GAP);
-        buf_add_str(out, make_safe(a, cell_format(a, &v->cell, v->column.unit)));
+        buf_add_str(out, text_printable(a, cell_format(a, &v->cell, v->column.unit)));
         buf_add_char(out, '\n');
     }
 }
@@ -182,7 +181,7 @@ static void add_values(const struct table *t, struct arena *a, struct buf *out)
 static void add_notes(const struct table *t, struct arena *a, struct buf *out)
 {
     for (uint32_t i = 0; i < t->n_notes; i++) {
-        const str message = make_safe(a, t->notes[i].message);
+        const str message = text_printable(a, t->notes[i].message);
         buf_addf(out, "note: %.*s", STR_ARG(message));
         if (t->notes[i].count > 1)
             buf_addf(out, " (%" PRIu64 " times)", t->notes[i].count);

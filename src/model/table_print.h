@@ -19,6 +19,9 @@ void table_print_text(const struct table *t, const struct table_style *style, st
 void table_print_json(const struct table *t, struct json *j);
 void table_print_csv(const struct table *t, struct buf *out); /* RFC 4180, header line first */
 
+/* Text that cannot steer a terminal: control characters (C1 too) and what is not UTF-8 escaped as \xNN.
+ * cell_format leaves text as it is: pass what others wrote through this first. */
+str text_printable(struct arena *a, str s);
 /* One value as a person reads it: "1.412 s", "475.6 µs", "64.0 MiB", "84.1 %", "–". */
 str cell_format(struct arena *a, const struct cell *c, str unit);
 /* Two units at most: "2 d 06 h", "3 m 12 s", "1.412 s". */

@@ -41,3 +41,9 @@ def test_ledger_sums_exactly_and_names_wasted_steps(env):
     assert max(lost, key=lost.get) == "data_loading_sync"
 
 
+def test_first_finding_is_the_slow_loader(env):
+    report = document(env, "report", "last")
+    first = report["findings"][0]
+    assert first["id"] == "input-bound" and first["priority"] == "P0"
+    assert "steps 12 to 39" in first["what"]
+    assert {f["id"] for f in report["findings"]} <= {"input-bound", "checkpoint-blocking", "restart-wasted"}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rules on facts made by hand: what fires, with which priority, what is folded, what abstains. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/limits.h"
+#include "report/build.h"
+#include "report/print.h"
+
+#define MS 1000000000ULL /* in picoseconds */
+#define N_STEPS 10
+
+static struct step_fact steps[N_STEPS];
+static struct device_fact device = {.kind = DEVICE_GPU, .name = STR_INIT("/device:GPU:0")};
+
+static struct profile_facts healthy(void)
+{
+    struct profile_facts f = {.devices = &device, .n_devices = 1, .steps = steps, .n_steps = N_STEPS,
+                              .n_hosts = 1, .has_hlo = true, .has_steps = true, .has_ops = true};
+    for (uint32_t i = 0; i < N_STEPS; i++)
+        steps[i] = (struct step_fact){.host = S("h"), .number = i, .start_ps = i * 100 * MS, .dur_ps = 100 * MS};
+    f.window_ps = (struct fact_ps){true, 1000 * MS};
+    f.busy_ps = (struct fact_ps){true, 980 * MS};
+    f.idle_ps = (struct fact_ps){true, 20 * MS};
+    f.median_step_ps = (struct fact_ps){true, 100 * MS};
+    f.input_wait_ps = (struct fact_ps){true, 5 * MS};
+    f.host_compile_ps = (struct fact_ps){true, 0};
+    return f;
+}
+
+static void build(struct report *r, const struct profile_facts *f)
+{
+    struct err e = {0};
+    const struct report_input in = {.subject = S("Profile p"), .facts = f, .profile = S("p")};
+    assert_true(report_build(r, &in, &e));
+}
+
+static const struct finding *find(const struct report *r, str id)
+{
+    for (uint32_t i = 0; i < r->n_findings; i++)
+        if (str_eq(r->findings[i].id, id))
+            return &r->findings[i];
+    return NULL;
+}
+
+static bool abstains(const struct report *r, str id)
+{
+    for (uint32_t i = 0; i < r->n_abstained; i++)
+        if (str_eq(r->abstained[i].id, id))
+            return true;
+    return false;
+}
+
+static void healthy_profile_is_optimal(void **state)
+{
+    (void)state;
+    struct report r;
+    const struct profile_facts f = healthy();
+    build(&r, &f);
+    assert_true(r.optimal);
+    assert_int_equal(r.n_findings, 0);
+    report_release(&r);
+}
+
+static void input_explains_gaps(void **state)
+{
+    (void)state;
+    struct report r;
+    struct profile_facts f = healthy();
+    f.idle_ps.ps = 300 * MS;
+    f.busy_ps.ps = 700 * MS;
+    f.input_wait_ps.ps = 290 * MS;
+    build(&r, &f);
+    const struct finding *input = find(&r, S("input-bound"));
+    assert_non_null(input);
+    assert_int_equal(input->priority, FINDING_P0);
+    assert_true(input->impact.amount > 0.0289 && input->impact.amount < 0.0291);
+    assert_int_equal(input->n_explains, 1);
+    assert_null(find(&r, S("gpu-gaps")));
+    assert_false(r.optimal);
+    report_release(&r);
+}
+
+static void idle_without_cause_is_gaps(void **state)
+{
+    (void)state;
+    struct report r;
+    struct profile_facts f = healthy();
+    f.idle_ps.ps = 150 * MS;
+    f.busy_ps.ps = 850 * MS;
+    build(&r, &f);
+    assert_non_null(find(&r, S("gpu-gaps")));
+    assert_int_equal(find(&r, S("gpu-gaps"))->priority, FINDING_P1);
+    assert_null(find(&r, S("input-bound")));
+    report_release(&r);
+}
+
+static void waiting_behind_busy_devices_costs_nothing(void **state)
+{
+    (void)state;
+    struct report r;
+    struct profile_facts f = healthy();
+    f.input_wait_ps.ps = 500 * MS; /* but devices are idle for 2 % only */
+    build(&r, &f);
+    assert_null(find(&r, S("input-bound")));
+    report_release(&r);
+}
+
+static void compiles_are_named(void **state)
+{
+    (void)state;
+    struct report r;
+    struct profile_facts f = healthy();
+    f.idle_ps.ps = 80 * MS;
+    f.busy_ps.ps = 920 * MS;
+    f.host_compile_ps.ps = 70 * MS;
+    f.n_compiles_after_warmup = 4;
+    build(&r, &f);
+    assert_non_null(find(&r, S("recompilation")));
+    assert_int_equal(find(&r, S("recompilation"))->priority, FINDING_P1);
+    report_release(&r);
+}
+
+static void unknown_is_not_zero(void **state)
+{
+    (void)state;
+    struct report r;
+    const struct profile_facts nothing = {.n_hosts = 1};
+    build(&r, &nothing);
+    assert_false(r.optimal);
+    assert_int_equal(r.n_findings, 1);
+    assert_true(str_eq(r.findings[0].id, S("profile-incomplete")));
+    assert_int_equal(r.findings[0].priority, FINDING_P1);
+    assert_true(abstains(&r, S("input-bound")) && abstains(&r, S("gpu-gaps")) && abstains(&r, S("recompilation")));
+    report_release(&r);
+}
+
+/* Two steps carry no P0, whatever the share. */
+static void few_steps_cap_the_priority(void **state)
+{
+    (void)state;
+    struct report r;
+    struct profile_facts f = healthy();
+    f.n_steps = 2;
+    f.idle_ps.ps = 600 * MS;
+    f.busy_ps.ps = 400 * MS;
+    build(&r, &f);
+    assert_int_equal(find(&r, S("gpu-gaps"))->priority, FINDING_P1);
+    assert_non_null(find(&r, S("profile-incomplete")));
+    report_release(&r);
+}
+
+static void hostile_text_is_escaped(void **state)
+{
+    (void)state;
+    struct report r;
+    struct buf page;
+    struct err e = {0};
+    struct profile_facts f = healthy();
+    f.top_ops[0] = (struct op_fact){.name = S("<script>alert(1)</script>\x1b[31m"), .self_ps = 5};
+    f.n_top_ops = 1;
+    f.op_self_ps = 5;
+    const struct report_input in = {.subject = S("\"><img src=x>"), .facts = &f, .profile = S("p")};
+    assert_true(report_build(&r, &in, &e));
+    buf_init(&page, LIMIT_HTTP_BODY_BYTES);
+    assert_true(report_print_html(&r, NULL, &page, &e));
+    assert_true(str_find(buf_str(&page), S("<script")) < 0);
+    assert_true(str_find(buf_str(&page), S("<img")) < 0);
+    assert_true(str_find(buf_str(&page), S("\x1b")) < 0);
+    assert_true(str_find(buf_str(&page), S("&lt;script&gt;")) > 0);
+    buf_release(&page);
+    report_release(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(healthy_profile_is_optimal),
+        cmocka_unit_test(input_explains_gaps),
+        cmocka_unit_test(idle_without_cause_is_gaps),
+        cmocka_unit_test(waiting_behind_busy_devices_costs_nothing),
+        cmocka_unit_test(compiles_are_named),
+        cmocka_unit_test(unknown_is_not_zero),
+        cmocka_unit_test(few_steps_cap_the_priority),
+        cmocka_unit_test(hostile_text_is_escaped),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
