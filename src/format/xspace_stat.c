@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/limits.h"
+#include "format/hlo.h"
 #include "format/xspace_internal.h"
 
 /* compressed_str_value: one gzip member. What cannot be inflated keeps its bytes. */
@@ -115,4 +116,10 @@ static bool event_stats(const struct trace *t, const struct trace_line *line,
                                4, a, out, e);
 }
 
-const struct trace_source xspace_source = {.event_stats = event_stats};
+/* Positions in messages count from the begin of the module: stats do not keep theirs. */
+static bool hlo_module(str bytes, struct arena *a, struct hlo_module *out, struct err *e)
+{
+    return hlo_parse(bytes, 0, a, out, e);
+}
+
+const struct trace_source xspace_source = {.event_stats = event_stats, .hlo_module = hlo_module};

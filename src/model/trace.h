@@ -116,6 +116,7 @@ struct trace_warning {
 };
 
 struct trace_groups; /* private to model/trace_groups.h */
+struct hlo_module;   /* model/hlo.h */
 struct trace;
 struct trace_line;
 struct trace_event;
@@ -125,6 +126,8 @@ struct trace_source {
     bool (*event_stats)(const struct trace *t, const struct trace_line *line,
                         const struct trace_event *ev, struct arena *a, struct trace_stats *out,
                         struct err *e);
+    /* Reads the HloProto that stands in a stat of /host:metadata; NULL: the source has none. */
+    bool (*hlo_module)(str bytes, struct arena *a, struct hlo_module *out, struct err *e);
 };
 
 struct trace {

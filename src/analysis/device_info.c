@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/device_info.h"
+
+struct gpu_arch {
+    int64_t major, minor; /* minor < 0: any */
+    const char *gfx;      /* AMD, or NULL */
+    double flops_per_cycle; /* of one SM or CU, dense 16 bit on matrix units where it has them */
+    double shared_bytes_per_cycle;
+};
+
+/* Per-cycle throughput, from the vendors' architecture papers. */
+static const struct gpu_arch archs[] = {
+    {10, -1, NULL, 8192, 256}, {9, 0, NULL, 4096, 256},    {8, 9, NULL, 1024, 256},
+    {8, 6, NULL, 1024, 256},   {8, 0, NULL, 2048, 256},    {7, -1, NULL, 1024, 256},
+    {6, 1, NULL, 256, 256},    {6, 0, NULL, 256, 256},     {0, 0, "gfx908", 1024, 128},
+    {0, 0, "gfx90a", 1024, 128}, {0, 0, "gfx942", 2048, 128}, {0, 0, "gfx950", 4096, 256},
+};
+
+static double plane_f64(const struct trace_plane *p, str name)
+{
+    double v = 0;
+    return trace_stat_f64(trace_stat_find(p->stats, name), &v) ? v : 0;
+}
+
+static int64_t plane_i64(const struct trace_plane *p, str name)
+{
+    int64_t v = 0;
+    return trace_stat_i64(trace_stat_find(p->stats, name), &v) ? v : 0;
+}
+
+static str plane_str(const struct trace_plane *p, str name)
+{
+    str v = {0};
+    trace_stat_str(trace_stat_find(p->stats, name), &v);
+    return v;
+}
+
+static str nvidia_name(int64_t major, int64_t minor)
+{
+    switch (major) {
+    case 3: return S("Nvidia GPU (Kepler)");
+    case 5: return S("Nvidia GPU (Maxwell)");
+    case 6: return S("Nvidia GPU (Pascal)");
+    case 7: return minor < 5 ? S("Nvidia GPU (Volta)") : S("Nvidia GPU (Turing)");
+    case 8: return minor < 9 ? S("Nvidia GPU (Ampere)") : S("Nvidia GPU (Ada Lovelace)");
+    case 9: return S("Nvidia GPU (Hopper)");
+    case 10:
+    case 12: return S("Nvidia GPU (Blackwell)");
+    default: return S("Nvidia GPU");
+    }
+}
+
+/* "gfx942" of the device's name, else of capability 9.4 that ROCm writes for it. */
+static str amd_arch(const struct trace_plane *p, int64_t major, int64_t minor)
+{
+    const str name = plane_str(p, S("gpu_device_name"));
+    const ptrdiff_t at = str_find(name, S("gfx"));
+    if (at >= 0)
+        return str_sub(name, (size_t)at, (size_t)at + 6);
+    return major == 9 && minor == 4 ? S("gfx942") : (str){0};
+}
+
+static const struct gpu_arch *find_arch(str gfx, int64_t major, int64_t minor)
+{
+    for (size_t i = 0; i < sizeof archs / sizeof *archs; i++) {
+        const struct gpu_arch *x = &archs[i];
+        if (gfx.n > 0 ? x->gfx != NULL && str_eq(gfx, str_from(x->gfx))
+                      : x->gfx == NULL && x->major == major && (x->minor < 0 || x->minor == minor))
+            return x;
+    }
+    return NULL;
+}
+
+static void fill_gpu(const struct trace_plane *p, struct arena *a, struct device_info *d)
+{
+    const int64_t major = plane_i64(p, S("compute_cap_major"));
+    const int64_t minor = plane_i64(p, S("compute_cap_minor"));
+    const bool amd = str_eq(plane_str(p, S("device_vendor")), S("AMD"));
+    const str gfx = amd ? amd_arch(p, major, minor) : (str){0};
+    d->is_gpu = true;
+    d->derived = true;
+    d->type = amd ? (gfx.n > 0 ? arena_printf(a, "AMD GPU - %.*s", STR_ARG(gfx)) : S("AMD GPU"))
+                  : nvidia_name(major, minor);
+    if (d->type.p == NULL)
+        d->type = S("AMD GPU");
+    d->hbm_gb = plane_f64(p, S("memory_bandwidth")) / 1e9;
+    const struct gpu_arch *arch = amd && gfx.n == 0 ? NULL : find_arch(gfx, major, minor);
+    if (arch == NULL)
+        return;
+    const double ghz = plane_f64(p, S("clock_rate")) / 1e6;
+    const double cores = plane_f64(p, S("core_count"));
+    d->peak_tera_flops = cores * arch->flops_per_cycle * ghz / 1e3;
+    d->sram_read_gb = d->sram_write_gb = cores * arch->shared_bytes_per_cycle * ghz;
+}
+
+static void fill_tpu(const struct trace_plane *p, struct device_info *d)
+{
+    d->is_tpu = true;
+    d->type = plane_str(p, S("device_type_string"));
+    d->hbm_gb = plane_f64(p, S("peak_hbm_bw_gigabytes_per_second"));
+    d->sram_read_gb = plane_f64(p, S("peak_sram_rd_bw_gigabytes_per_second"));
+    d->sram_write_gb = plane_f64(p, S("peak_sram_wr_bw_gigabytes_per_second"));
+}
+
+struct device_info device_info_of(const struct trace_plane *p, struct arena *a)
+{
+    struct device_info d = {.type = S("CPU")};
+    if (p->kind == TRACE_PLANE_GPU)
+        fill_gpu(p, a, &d);
+    else if (p->kind == TRACE_PLANE_TPU || p->kind == TRACE_PLANE_TPU_SPARSE)
+        fill_tpu(p, &d);
+    const double said = plane_f64(p, S("peak_teraflops_per_second"));
+    if (said > 0) {
+        d.peak_tera_flops = said;
+        d.derived = false;
+    }
+    d.cmem_read_gb = plane_f64(p, S("peak_cmem_rd_bw_gigabytes_per_second"));
+    d.cmem_write_gb = plane_f64(p, S("peak_cmem_wr_bw_gigabytes_per_second"));
+    d.vmem_read_gb = plane_f64(p, S("peak_vmem_rd_bw_gigabytes_per_second"));
+    d.vmem_write_gb = plane_f64(p, S("peak_vmem_wr_bw_gigabytes_per_second"));
+    return d;
+}
+
+double device_ridge(const struct device_info *d)
+{
+    return d->hbm_gb > 0 ? d->peak_tera_flops * 1e3 / d->hbm_gb : 0;
+}

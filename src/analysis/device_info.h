@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What kind of device a plane stands for and what it could do at most.
+ *
+ * Rates are per core: FLOP/s in units of 10^12, bytes in units of 10^9 a second; 0 = unknown.
+ * A TPU plane says its peaks; a GPU's are derived from clock, cores and compute capability (marked
+ * `derived`). Source: the vendors' architecture papers, in device_info.c. */
+#ifndef TACHO_ANALYSIS_DEVICE_INFO_H
+#define TACHO_ANALYSIS_DEVICE_INFO_H
+
+#include "model/trace.h"
+
+struct device_info {
+    str type; /* "TPU v6 Lite", "Nvidia GPU (Hopper)", "AMD GPU - gfx942", "CPU" */
+    double peak_tera_flops;
+    double hbm_gb, sram_read_gb, sram_write_gb, cmem_read_gb, cmem_write_gb, vmem_read_gb,
+        vmem_write_gb; /* 10^9 bytes a second */
+    bool is_gpu, is_tpu;
+    bool derived; /* the peaks are computed, not said by the profile */
+};
+
+struct device_info device_info_of(const struct trace_plane *plane, struct arena *a);
+
+/* FLOP a byte at which compute and HBM bind alike; 0 = unknown. */
+double device_ridge(const struct device_info *d);
+
+#endif

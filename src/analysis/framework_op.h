@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of framework operations, as XLA and TensorFlow write them into profiles:
+ * "a/b/MatMul:MatMul", "jit(f)/jvp(g)/dot_general:", "Iterator::Map::TFRecord".
+ * Pure functions of text; results borrow it. */
+#ifndef TACHO_ANALYSIS_FRAMEWORK_OP_H
+#define TACHO_ANALYSIS_FRAMEWORK_OP_H
+
+#include "base/str.h"
+
+enum framework_kind {
+    FRAMEWORK_UNKNOWN = 0,
+    FRAMEWORK_TENSORFLOW,
+    FRAMEWORK_JAX,
+    FRAMEWORK_DATASET,
+    FRAMEWORK_COPY_H2D,
+    FRAMEWORK_COPY_D2H,
+    FRAMEWORK_COPY_D2D,
+    FRAMEWORK_COPY_H2H,
+};
+
+struct framework_op {
+    enum framework_kind kind;
+    str name;
+    str type; /* "Unknown" when it cannot be told */
+};
+
+struct framework_op framework_op_parse(str full_name);
+
+/* Copies between host and devices, by the name of the event. XProf knows "MemcpyHtoD" only;
+ * recorders write "MemcpyH2D" too. */
+enum framework_kind copy_kind(str event_name);
+
+/* True when the kernel's name says that it uses matrix units. */
+bool kernel_uses_matrix_units(str kernel_name);
+/* True when the operation could use them. */
+bool op_may_use_matrix_units(str op_name);
+/* True when the kernel's name says that it computes in 16 bits or fewer. */
+bool kernel_is_16_bit(str kernel_name);
+
+#endif

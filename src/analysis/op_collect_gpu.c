@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/framework_op.h"
+#include "analysis/op_collect.h"
+
+/* Kernels of one HLO operation that follow each other in one step are one execution of it. */
+struct run_of_kernels {
+    bool open;
+    str op, module;
+    uint64_t program_id;
+    bool has_program, is_eager;
+    int32_t group;
+    uint64_t time_ps;
+};
+
+struct collector {
+    struct op_db *db;
+    const struct trace *trace;
+    struct err *err;
+    const struct grouping *grouping;
+    struct run_of_kernels run;
+    struct arena scratch;
+    struct arena names; /* the text of run */
+    struct arena_mark names_empty;
+};
+
+static const struct hlo_program *program_of(const struct op_db *db, const struct run_of_kernels *r)
+{
+    const struct hlo_program *p = r->has_program ? hlo_index_program(&db->hlo, r->program_id) : NULL;
+    if (p == NULL && !r->has_program)
+        p = hlo_index_named(&db->hlo, r->module);
+    return p != NULL && p->readable ? p : NULL;
+}
+
+static bool close_run(struct collector *c)
+{
+    struct run_of_kernels *r = &c->run;
+    if (!r->open)
+        return true;
+    r->open = false;
+    const struct hlo_program *p = program_of(c->db, r);
+    struct op_metrics *m = op_db_put(c->db, p == NULL ? r->program_id : p->program_id, r->op);
+    if (m == NULL)
+        return arena_full(c->db->arena, c->err);
+    if (m->occurrences == 0) {
+        const struct hlo_instruction *in = p == NULL ? NULL : hlo_find(&p->module, m->name);
+        m->category = S("unknown");
+        if (in != NULL && !op_metrics_describe(c->db, m, p, in, c->err))
+            return false;
+        m->is_eager = r->is_eager;
+    }
+    struct op_tally t = {0};
+    op_tally_add(&t, r->time_ps, r->time_ps);
+    op_metrics_add(m, &t);
+    return true;
+}
+
+static str stat_text(struct trace_stats event, const struct trace_event_metadata *md, str name)
+{
+    str v = {0};
+    const struct trace_stat *s = trace_stat_find(event, name);
+    if (s == NULL && md != NULL)
+        s = trace_stat_find(md->stats, name);
+    trace_stat_str(s, &v);
+    return v;
+}
+
+/* "outer::inner": the innermost operation is the one that ran. */
+static str innermost(str op)
+{
+    ptrdiff_t at;
+    while ((at = str_find(op, S("::"))) >= 0)
+        op = str_sub(op, (size_t)at + 2, op.n);
+    return op;
+}
+
+static bool add_kernel(struct collector *c, const struct trace_event *ev, struct trace_stats stats,
+                       const struct trace_event_metadata *md, str op, int32_t group)
+{
+    struct run_of_kernels *r = &c->run;
+    const bool goes_on = r->open && group != GROUP_NONE && r->group == group && str_eq(r->op, op);
+    if (!goes_on) {
+        int64_t id = 0;
+        if (!close_run(c))
+            return false;
+        arena_reset(&c->names, c->names_empty);
+        *r = (struct run_of_kernels){.open = true, .op = arena_str(&c->names, op), .group = group};
+        r->has_program = trace_stat_i64(trace_stat_find(stats, S("program_id")), &id);
+        r->program_id = r->has_program ? (uint64_t)id : 0;
+        r->module = arena_str(&c->names, stat_text(stats, md, S("hlo_module")));
+        int64_t eager = 0;
+        r->is_eager = trace_stat_i64(trace_stat_find(stats, S("is_eager")), &eager) && eager != 0;
+    }
+    r->time_ps += ev->dur_ps;
+    return true;
+}
+
+/* A kernel of TensorFlow without XLA. */
+static bool add_framework_kernel(struct collector *c, const struct trace_event *ev, str event_name,
+                                 str full_name)
+{
+    const struct framework_op op = framework_op_parse(full_name);
+    const str name = arena_printf(&c->scratch, "%.*s/%.*s", STR_ARG(op.name), STR_ARG(event_name));
+    if (name.p == NULL || !close_run(c))
+        return arena_full(&c->scratch, c->err);
+    struct op_metrics *m = op_db_put(c->db, 0, name);
+    if (m == NULL)
+        return arena_full(c->db->arena, c->err);
+    if (m->occurrences == 0) {
+        m->category = str_eq(op.type, S("Unknown")) ? S("unknown") : arena_str(c->db->arena, op.type);
+        m->provenance = arena_str(c->db->arena, full_name);
+    }
+    struct op_tally t = {0};
+    op_tally_add(&t, ev->dur_ps, ev->dur_ps);
+    op_metrics_add(m, &t);
+    return true;
+}
+
+static bool collect_event(struct collector *c, uint32_t line_index, const struct trace_cursor *cursor)
+{
+    const struct trace_line *line = &c->trace->lines[line_index];
+    const struct trace_event *ev = &cursor->event;
+    const struct trace_event_metadata *md = trace_event_meta(c->trace, line, ev);
+    struct trace_stats stats;
+    if (!trace_event_stats(c->trace, line, ev, &c->scratch, &stats, c->err))
+        return false;
+    const str op = innermost(stat_text(stats, md, S("hlo_op")));
+    if (op.n > 0)
+        return add_kernel(c, ev, stats, md, op, group_at(c->grouping, line_index, cursor->index));
+    const str full_name = stat_text(stats, md, S("tf_op"));
+    if (full_name.n > 0)
+        return add_framework_kernel(c, ev, trace_event_name(c->trace, line, ev), full_name);
+    return true;
+}
+
+static bool collect_line(struct collector *c, uint32_t line_index)
+{
+    struct trace_cursor cursor;
+    bool ok = true;
+    for (trace_cursor_init(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);) {
+        const struct arena_mark mark = arena_mark(&c->scratch);
+        ok = collect_event(c, line_index, &cursor);
+        arena_reset(&c->scratch, mark);
+    }
+    trace_cursor_release(&cursor);
+    return ok && trace_cursor_ok(&cursor, c->err) && close_run(c);
+}
+
+/* Lines that an analyser derived from the streams would count every kernel twice. */
+static bool is_derived(str name)
+{
+    static const char *const words[] = {"Steps", "XLA Modules", "XLA Ops", "Framework Name Scope",
+                                        "Framework Ops", "Source code", "Launch Stats",
+                                        "TensorFlow Ops", "TensorFlow Name Scope", "Source Code"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (str_starts(name, str_from(words[i])))
+            return true;
+    return false;
+}
+
+bool op_collect_gpu(struct op_db *db, const struct trace *t, const struct grouping *g,
+                    struct err *e)
+{
+    struct collector c = {.db = db, .trace = t, .err = e, .grouping = g};
+    arena_init(&c.scratch, "operations", 0);
+    arena_init(&c.names, "operation names", 0);
+    c.names_empty = arena_mark(&c.names);
+    bool ok = true;
+    for (uint32_t i = 0; ok && i < t->n_planes; i++) {
+        const struct trace_plane *p = &t->planes[i];
+        uint64_t first = UINT64_MAX, last = 0;
+        for (uint32_t l = p->first_line; ok && p->kind == TRACE_PLANE_GPU && l < p->first_line + p->n_lines; l++) {
+            const struct trace_line *line = &t->lines[l];
+            if (is_derived(line->name) || line->n_events == 0)
+                continue;
+            first = line->start_ps < first ? line->start_ps : first;
+            last = line->end_ps > last ? line->end_ps : last;
+            ok = collect_line(&c, l);
+        }
+        if (last > first)
+            db->total_ps += last - first;
+    }
+    arena_release(&c.scratch);
+    arena_release(&c.names);
+    return ok;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Time and cost of every operation that ran on the devices of a profile.
+ *
+ * One row an operation, keyed by program id and name, summed over devices and hosts. `self` is an
+ * event's time less its direct children's. A device's total is the span from its first operation
+ * or step to its last; what no operation covers is idle. On CPU backends the executor threads that
+ * ran operations stand for devices. Flops and bytes come from the event's metadata (TPU) or from
+ * the static cost model over the HLO (GPU, CPU); has_cost tells an unknown from a zero.
+ *
+ *     struct op_db db;
+ *     if (!op_db_build(&db, profile, host, a, e)) return false;
+ *     ... db.ops[0 … n), by self time ...
+ *     op_db_release(&db);
+ *
+ * Times are picoseconds. Everything lives in the arena but the maps. Thread: one at a time. */
+#ifndef TACHO_ANALYSIS_OP_METRICS_H
+#define TACHO_ANALYSIS_OP_METRICS_H
+
+#include "analysis/device_info.h"
+#include "analysis/hlo_index.h"
+
+enum op_space { OP_SPACE_HBM = 0, OP_SPACE_CMEM, OP_SPACE_VMEM, OP_SPACE_OTHER, OP_SPACES };
+
+struct op_metrics {
+    uint64_t program_id;
+    str name;      /* "fusion.15" */
+    str long_name; /* the HLO text, or empty */
+    str category, provenance, deduplicated_name;
+    str source_file, source_stack;
+    int64_t source_line; /* 0 = unknown */
+    uint64_t occurrences, time_ps, self_ps, min_ps, max_ps, dma_stall_ps;
+    double normalized_ps;                 /* time at the nominal clock (TPU) */
+    uint64_t flops, model_flops, bytes;   /* of all occurrences; saturating */
+    uint64_t read_bytes[OP_SPACES], write_bytes[OP_SPACES];
+    bool has_breakdown, has_cost, is_eager;
+    enum { OP_CORE_NONE = 0, OP_CORE_TENSOR, OP_CORE_SPARSE } core;
+    const struct hlo_module *module; /* with its instruction, or NULL */
+    const struct hlo_instruction *instruction;
+};
+
+struct op_key {
+    uint64_t program_id;
+    str name;
+};
+static inline uint64_t op_key_hash(struct op_key k) { return str_hash(k.name) ^ map_hash_u64(k.program_id); }
+static inline bool op_key_eq(struct op_key a, struct op_key b)
+{
+    return a.program_id == b.program_id && str_eq(a.name, b.name);
+}
+MAP_DEFINE(op_map, struct op_key, uint32_t, op_key_hash, op_key_eq);
+
+enum op_backend { OP_BACKEND_NONE = 0, OP_BACKEND_CPU, OP_BACKEND_GPU, OP_BACKEND_TPU };
+
+struct op_db {
+    struct arena *arena;
+    struct op_metrics *ops; /* by self time, then name, once built */
+    uint32_t n_ops, capacity;
+    uint64_t total_ps;   /* Σ over devices of their span */
+    uint64_t self_ps;    /* Σ over operations */
+    uint64_t duty_busy_ps, duty_idle_ps; /* TPU: without infeed, outfeed, send, recv */
+    enum op_backend backend;
+    uint32_t n_devices, n_hosts;
+    struct device_info device; /* of the first device */
+    struct hlo_index hlo;
+    struct op_map by_key;
+};
+
+/* `host` empty: all hosts. Groups of consecutive kernels count as one occurrence within a step. */
+MUST_CHECK bool op_db_build(struct op_db *db, const struct profile *p, str host, struct arena *a,
+                            struct err *e);
+void op_db_release(struct op_db *db);
+
+static inline uint64_t op_db_idle_ps(const struct op_db *db)
+{
+    return db->total_ps > db->self_ps ? db->total_ps - db->self_ps : 0;
+}
+/* True for operations that wait for the host or another core: they do not count as busy. */
+bool op_is_off_duty(str category);
+/* Bytes a picosecond times 1000 = 10^9 bytes a second; likewise FLOP. 0 when the time is 0. */
+double op_giga_rate(double amount, double time_ps);
+
+#endif

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hlo_stats: one row an HLO operation, by self time. Formulas: XProf's op_metrics_to_record. */
+#include "analysis/datatable.h"
+#include "analysis/op_metrics.h"
+#include "analysis/tool.h"
+
+#define GIB 1073741824.0
+#define COUNT(array) (uint32_t)(sizeof(array) / sizeof *(array))
+
+struct rates { /* of one operation, per core */
+    double giga_flops, model_giga_flops;
+    double gib, hbm_gib, cmem_read_gib, cmem_write_gib, vmem_read_gib, vmem_write_gib; /* GiB/s */
+    double intensity; /* FLOP a byte */
+    str bound_by;
+};
+
+static double gib_rate(uint64_t bytes, uint64_t time_ps)
+{
+    return op_giga_rate((double)bytes, (double)time_ps) * 1e9 / GIB;
+}
+
+/* The resource that is used most, or "Unknown" where none is. */
+static str bound_by(const struct rates *r, const struct device_info *d)
+{
+    const struct {
+        str name;
+        double rate, peak;
+    } resources[] = {
+        {S("Compute"), r->giga_flops, d->peak_tera_flops * 1e3},
+        {S("HBM"), r->hbm_gib, d->hbm_gb * 1e9 / GIB},
+        {S("CMEM Read"), r->cmem_read_gib, d->cmem_read_gb * 1e9 / GIB},
+        {S("CMEM Write"), r->cmem_write_gib, d->cmem_write_gb * 1e9 / GIB},
+        {S("VMEM Read"), r->vmem_read_gib, d->vmem_read_gb * 1e9 / GIB},
+        {d->is_gpu ? S("Shm/L1") : S("VMEM Write"), r->vmem_write_gib, d->vmem_write_gb * 1e9 / GIB},
+    };
+    double most = 0;
+    str name = S("Unknown");
+    for (uint32_t i = 0; i < COUNT(resources); i++) {
+        const double use = resources[i].peak > 0 ? resources[i].rate / resources[i].peak : 0;
+        if (use > most) {
+            most = use;
+            name = resources[i].name;
+        }
+    }
+    return name;
+}
+
+static struct rates rates_of(const struct op_db *db, const struct op_metrics *m)
+{
+    struct rates r = {
+        .giga_flops = op_giga_rate((double)m->flops, (double)m->time_ps),
+        .model_giga_flops = op_giga_rate((double)m->model_flops, (double)m->time_ps),
+        .gib = gib_rate(m->bytes, m->time_ps),
+        .hbm_gib = gib_rate(m->has_breakdown ? m->read_bytes[OP_SPACE_HBM] + m->write_bytes[OP_SPACE_HBM]
+                                             : m->bytes, m->time_ps),
+        .cmem_read_gib = gib_rate(m->read_bytes[OP_SPACE_CMEM], m->time_ps),
+        .cmem_write_gib = gib_rate(m->write_bytes[OP_SPACE_CMEM], m->time_ps),
+        .vmem_read_gib = gib_rate(m->read_bytes[OP_SPACE_VMEM], m->time_ps),
+        .vmem_write_gib = gib_rate(m->write_bytes[OP_SPACE_VMEM], m->time_ps),
+        .intensity = m->bytes > 0 ? (double)m->flops / (double)m->bytes : 0,
+    };
+    r.bound_by = bound_by(&r, &db->device);
+    return r;
+}
+
+static bool is_rematerialized(const struct op_metrics *m)
+{
+    return str_find(m->long_name, S(".remat")) >= 0 || str_find(m->provenance, S("rematted")) >= 0;
+}
+
+/* Work for the host in the middle of a program. */
+static bool is_outside(const struct op_metrics *m)
+{
+    return str_ends(m->provenance, S(":XlaSendToHost")) ||
+           (str_find(m->long_name, S("send-done")) >= 0 &&
+            str_find(m->long_name, S("is_host_transfer=true")) >= 0);
+}
+
+static const char *core_name(const struct op_metrics *m)
+{
+    return m->core == OP_CORE_TENSOR ? "TensorCore" : m->core == OP_CORE_SPARSE ? "SparseCore" : "";
+}
+
+/* --- our own tables ------------------------------------------------------------------------- */
+
+static void declare_columns(struct table *t)
+{
+    table_column(t, S("operation"), S("Operation"), CELL_TEXT, S(""));
+    table_column(t, S("category"), S("Category"), CELL_TEXT, S(""));
+    table_column(t, S("occurrences"), S("Count"), CELL_U64, S(""));
+    table_column(t, S("self_time_ps"), S("Self time"), CELL_U64, S("ps"));
+    table_column(t, S("self_share_percent"), S("Self share"), CELL_F64, S("%"));
+    table_column(t, S("total_time_ps"), S("Total time"), CELL_U64, S("ps"));
+    table_column(t, S("flops_per_s"), S("FLOP rate"), CELL_F64, S("FLOP/s"));
+    table_column(t, S("bytes_per_s"), S("Memory rate"), CELL_F64, S("bytes/s"));
+    table_column(t, S("bound_by"), S("Bound by"), CELL_TEXT, S(""));
+    table_column(t, S("source"), S("Source"), CELL_TEXT, S(""));
+    table_column(t, S("framework_name"), S("Framework name"), CELL_TEXT, S(""));
+    table_column(t, S("program_id"), S("Program"), CELL_U64, S(""));
+}
+
+static bool add_row(struct table *t, const struct op_db *db, const struct op_metrics *m)
+{
+    const struct rates r = rates_of(db, m);
+    struct cell *row = table_row(t);
+    if (row == NULL)
+        return false;
+    row[0] = cell_text(m->name);
+    row[1] = m->category.n > 0 ? cell_text(m->category) : cell_unknown();
+    row[2] = cell_u64(m->occurrences);
+    row[3] = cell_u64(m->self_ps);
+    row[4] = db->total_ps > 0 ? cell_f64(100.0 * (double)m->self_ps / (double)db->total_ps) : cell_unknown();
+    row[5] = cell_u64(m->time_ps);
+    row[6] = m->has_cost ? cell_f64(r.model_giga_flops * 1e9) : cell_unknown();
+    row[7] = m->bytes > 0 ? cell_f64(r.gib * GIB) : cell_unknown();
+    row[8] = str_eq(r.bound_by, S("Unknown")) ? cell_unknown() : cell_text(r.bound_by);
+    if (m->source_file.n > 0)
+        row[9] = cell_text(arena_printf(t->arena, "%.*s:%lld", STR_ARG(m->source_file), (long long)m->source_line));
+    if (m->provenance.n > 0)
+        row[10] = cell_text(m->provenance);
+    row[11] = cell_u64(m->program_id);
+    return true;
+}
+
+static bool hlo_stats_run(const struct tool_request *r, struct arena *a, struct table **out,
+                          struct err *e)
+{
+    struct op_db db;
+    if (!op_db_build(&db, r->profile, tool_param(r, S("host")), a, e))
+        return false;
+    struct table *t = *out = table_new(a, S("hlo_stats"), S("Operations"));
+    if (t != NULL) {
+        declare_columns(t);
+        for (uint32_t i = 0; i < db.n_ops && add_row(t, &db, &db.ops[i]); i++)
+            continue;
+        table_value(t, S("total_time_ps"), S("Device time"), cell_u64(db.total_ps), S("ps"));
+        table_value(t, S("idle_time_ps"), S("Idle"), cell_u64(op_db_idle_ps(&db)), S("ps"));
+        if (db.hlo.n_damaged > 0)
+            table_note(t, S("hlo_damaged"), db.hlo.n_damaged, "HLO modules could not be read");
+    }
+    op_db_release(&db);
+    return t != NULL || arena_full(a, e);
+}
+
+/* --- XProf's form ---------------------------------------------------------------------------- */
+
+static const struct datatable_column xprof_columns[] = {
+    {"rank", "Rank", "number"},
+    {"program_id", "Program id", "string"},
+    {"category", "HLO op category", "string"},
+    {"hlo_op_name", "HLO op name", "string"},
+    {"hlo_op_expression", "HLO op text", "string"},
+    {"tf_op_name", "Framework op name", "string"},
+    {"occurrences", "#Occurrences", "number"},
+    {"total_time", "Total time (us)", "number"},
+    {"avg_time", "Avg. time (us)", "number"},
+    {"total_self_time", "Total self time (us)", "number"},
+    {"avg_self_time", "Avg. self time (us)", "number"},
+    {"total_self_time_percent", "Total self time (%)", "number"},
+    {"cumulative_total_self_time_percent", "Cumulative total self time (%)", "number"},
+    {"dma_stall_percent", "%time stalled by DMA", "number"},
+    {"model_flop_rate", "Model GFLOP/s", "number"},
+    {"normalized_flop_rate", "Normalized GFLOP/s", "number"},
+    {"measured_memory_bw", "Measured memory BW (GiB/s)", "number"},
+    {"hbm_bw", "HBM BW (GiB/s)", "number"},
+    {"cmem_read_bw", "CMEM Read BW (GiB/s)", "number"},
+    {"cmem_write_bw", "CMEM Write BW (GiB/s)", "number"},
+    {"operational_intensity", "Operational intensity (FLOPS/Byte)", "number"},
+    {"bound_by", "Bound by", "string"},
+    {"hlo_rematerialization", "Rematerialization", "string"},
+    {"outside_compilation", "Outside Compilation", "string"},
+    {"autotuned", "Autotuned", "string"},
+    {"source_info", "Source Info", "string"},
+    {"core_type", "TPU core type", "string"},
+    {"parent_op_name", "Parent op name", "string"},
+    {"vdd_energy", "VDD Energy (J)", "number"},
+};
+
+static void add_html(struct buf *b, str text)
+{
+    for (size_t i = 0; i < text.n; i++)
+        switch (text.p[i]) {
+        case '&': buf_add_str(b, S("&amp;")); break;
+        case '<': buf_add_str(b, S("&lt;")); break;
+        case '>': buf_add_str(b, S("&gt;")); break;
+        case '\'': buf_add_str(b, S("&#39;")); break;
+        case '"': buf_add_str(b, S("&quot;")); break;
+        default: buf_add_char(b, text.p[i]);
+        }
+}
+
+static str source_html(const struct op_metrics *m, struct buf *b)
+{
+    buf_clear(b);
+    if (m->source_file.n == 0)
+        return (str){0};
+    buf_add_str(b, S("<div class='source-info-cell' title='"));
+    add_html(b, m->source_stack);
+    buf_add_str(b, S("'>"));
+    add_html(b, m->source_file);
+    buf_addf(b, ":%lld</div>", (long long)m->source_line);
+    return buf_str(b);
+}
+
+static void xprof_rates(struct json *j, const struct op_db *db, const struct op_metrics *m)
+{
+    const struct rates r = rates_of(db, m);
+    datatable_number(j, r.model_giga_flops);
+    datatable_number(j, r.giga_flops);
+    datatable_number(j, r.gib);
+    datatable_number(j, r.hbm_gib);
+    datatable_number(j, r.cmem_read_gib);
+    datatable_number(j, r.cmem_write_gib);
+    datatable_number(j, r.intensity);
+    datatable_text(j, r.bound_by);
+}
+
+static str short_name(const struct op_metrics *m)
+{
+    const str text = m->long_name.n > 0 ? m->long_name : m->name;
+    const ptrdiff_t equals = str_find(text, S(" = "));
+    const str name = equals < 0 ? text : str_sub(text, 0, (size_t)equals);
+    return str_starts(name, S("%")) ? str_sub(name, 1, name.n) : name;
+}
+
+static void xprof_row(struct json *j, const struct op_db *db, const struct op_metrics *m,
+                      uint32_t rank, double *cumulative, struct buf *scratch)
+{
+    const double n = m->occurrences > 0 ? (double)m->occurrences : 1;
+    const double share = db->total_ps > 0 ? 100.0 * (double)m->self_ps / (double)db->total_ps : 0;
+    *cumulative += share;
+    datatable_row(j);
+    datatable_number(j, rank);
+    buf_clear(scratch);
+    buf_addf(scratch, "%llu", (unsigned long long)m->program_id);
+    datatable_text(j, buf_str(scratch));
+    datatable_text(j, m->category);
+    datatable_text(j, short_name(m));
+    datatable_text(j, m->long_name.n > 0 ? m->long_name : m->name);
+    datatable_text(j, m->provenance);
+    datatable_number(j, (double)m->occurrences);
+    datatable_number(j, (double)m->time_ps / 1e6);
+    datatable_number(j, (double)m->time_ps / 1e6 / n);
+    datatable_number(j, (double)m->self_ps / 1e6);
+    datatable_number(j, (double)m->self_ps / 1e6 / n);
+    datatable_number(j, share);
+    datatable_number(j, *cumulative);
+    datatable_number(j, m->time_ps > 0 ? (double)m->dma_stall_ps / (double)m->time_ps : 0);
+    xprof_rates(j, db, m);
+    datatable_text(j, is_rematerialized(m) ? S("Yes") : S("No"));
+    datatable_text(j, is_outside(m) ? S("Yes") : S("No"));
+    datatable_text(j, S("No"));
+    datatable_text(j, source_html(m, scratch));
+    datatable_text(j, str_from(core_name(m)));
+    datatable_text(j, S(""));
+    datatable_number(j, 0);
+    datatable_row_end(j);
+}
+
+static bool hlo_stats_xprof(const struct tool_request *r, struct arena *a, struct buf *out,
+                            struct err *e)
+{
+    struct op_db db;
+    struct buf scratch;
+    struct json j;
+    double cumulative = 0;
+    if (!op_db_build(&db, r->profile, tool_param(r, S("host")), a, e))
+        return false;
+    buf_init(&scratch, out->cap);
+    json_init_buf(&j, out);
+    datatable_begin(&j, xprof_columns, COUNT(xprof_columns));
+    for (uint32_t i = 0; i < db.n_ops; i++)
+        xprof_row(&j, &db, &db.ops[i], i + 1, &cumulative, &scratch);
+    datatable_properties(&j);
+    datatable_end(&j);
+    buf_release(&scratch);
+    op_db_release(&db);
+    return json_done(&j, e);
+}
+
+const struct tool_functions tool_hlo_stats = {.run = hlo_stats_run, .xprof = hlo_stats_xprof};
