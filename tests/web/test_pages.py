@@ -30,7 +30,8 @@ def run_pages(url, token, run, session):
 
 def test_pages_on_invented_data():
     need_browser()
-    server = subprocess.Popen(["node", os.path.join(ROOT, "web/test/fixture.mjs"), "0"], stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen(["node", os.path.join(ROOT, "web/test/fixture.mjs"), "0"], stdout=subprocess.PIPE,
+                              text=True)
     try:
         url, token = server.stdout.readline().strip().split("/#token=")
         run_pages(url, token, "pretrain7b01", "s1")
