@@ -360,3 +360,28 @@ def test_follows_its_own_folder(server):
     assert runs[0]["name"] == "local" and runs[0]["reason"] == "exit"
     hosts = server.get(f"runs/{runs[0]['run']}/hosts")["hosts"]
     assert hosts[0]["processes"][0]["lost_records"] == 0
+
+
+def test_report_and_ledger_are_those_of_the_command_line(server):
+    code = ("import time, tachograph as t\nr = t.init(name='rep')\n"
+            "for i in range(20):\n"
+            "    with r.record(t.Event.DATA_LOADING): time.sleep(.02)\n"
+            "    with r.record(t.Event.STEP, i): time.sleep(.01)\n"
+            "r.finish()\n")
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    subprocess.run([BIN, "run", "--name", "rep", "--data", str(server.data), "--", "python3", "-c", code], check=True,
+                   timeout=60, env=env)
+    run = server.wait("runs?q=rep", lambda a: a["items"] and a["items"][0]["phase"] == "COMPLETED")["items"][0]["run"]
+
+    def local(command):
+        out = subprocess.run([BIN, command, run, "--json", "--data", str(server.data)], capture_output=True, text=True,
+                             check=True, timeout=30)
+        return json.loads(out.stdout)
+
+    ledger = server.get(f"runs/{run}/ledger")
+    assert ledger["segments"] and ledger["attempts_list"]
+    assert ledger["ledger"] == local("goodput")["ledger"]
+    spans = sum(int(s["to_ns"]) - int(s["from_ns"]) for s in ledger["segments"])
+    assert spans == round(ledger["total_elapsed_s"] * 1e9)
+    report = server.get(f"runs/{run}/report")
+    assert report["findings"] == local("report")["findings"]
