@@ -29,6 +29,7 @@ static struct call *call_new(struct http_server *s, struct MHD_Connection *mhd)
     c->resp.fd = -1;
     c->resp.status = 200;
     c->server = s;
+    c->req.server = s;
     c->mhd = mhd;
     c->n_references = 1;
     c->req.number = atomic_fetch_add(&s->next_number, 1) + 1;

@@ -25,7 +25,10 @@ struct http_pair {
     str name, value; /* in the request's arena; header names as they came */
 };
 
+struct http_server;
+
 struct http_request {
+    struct http_server *server; /* that took it */
     struct arena arena; /* lives as long as the request */
     str method;         /* "GET" also for HEAD */
     str path;           /* percent-decoded, begins with '/' */
@@ -70,8 +73,6 @@ struct http_options {
     unsigned n_workers, n_slow_workers;
     uint64_t bodies_max_bytes; /* of all requests together */
 };
-
-struct http_server;
 
 /* Owned. ERR_CONFLICT, with the port, when something else listens there. */
 struct http_server *http_open(const struct http_options *o, struct err *e);

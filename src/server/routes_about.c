@@ -137,11 +137,11 @@ static void put_metric(struct buf *b, const char *name, const char *type, const 
 bool route_metrics(struct server *s, struct http_request *req, struct http_response *resp,
                    struct err *e)
 {
-    (void)req;
+    (void)s;
     struct http_stats h;
     struct rusage usage;
     struct buf *b = &resp->body;
-    http_stats(s->http, &h);
+    http_stats(req->server, &h);
     getrusage(RUSAGE_SELF, &usage);
     put_metric(b, "connections_total", "counter", "connections taken", h.connections);
     put_metric(b, "connections_open", "gauge", "connections open now", h.connections_open);

@@ -17,7 +17,7 @@ bool route_stream(struct server *s, struct http_request *req, struct http_respon
         return err_set(e, ERR_NOT_FOUND, "no run '%.*s'", STR_ARG(req->params[0]));
     if (last_id.n == 0 || !str_to_i64(last_id, &after) || after < 0 || after > newest)
         after = newest - 1; /* a new client sees where the run stands, then what comes */
-    resp->stream = http_stream_new(s->http);
+    resp->stream = http_stream_new(req->server);
     resp->content_type = "text/event-stream";
     http_add_header(resp, "X-Accel-Buffering", S("no"));
     (void)http_stream_send(resp->stream, S("retry: 2000\n\n"));
