@@ -270,9 +270,18 @@ bool sqlite_last_batch(struct store_meta *m, str run, int64_t *out, struct err *
     return read_number(m, "SELECT last_batch FROM runs WHERE run = ?1", run, out, e);
 }
 
-bool sqlite_compacted(struct store_meta *m, str run, int64_t *batch, struct err *e)
+bool sqlite_compacted(struct store_meta *m, str run, int64_t *batch, uint64_t *n_after,
+                      struct err *e)
 {
-    return read_number(m, "SELECT compacted_batch FROM runs WHERE run = ?1", run, batch, e);
+    int64_t n;
+    if (!read_number(m, "SELECT compacted_batch FROM runs WHERE run = ?1", run, batch, e) ||
+        !read_number(m,
+                     "SELECT count(*) FROM batches WHERE run = ?1 AND id >"
+                     " (SELECT compacted_batch FROM runs WHERE run = ?1)",
+                     run, &n, e))
+        return false;
+    *n_after = (uint64_t)n;
+    return true;
 }
 
 bool sqlite_file_followed(struct store_meta *m, str file, uint64_t *size_bytes, struct err *e)

@@ -85,6 +85,7 @@ bool sqlite_blocks_put(struct store_meta *m, str run, int64_t batch,
                        const struct store_block *blocks, uint32_t n, struct err *e);
 bool sqlite_blocks(struct store_meta *m, str run, str name, struct arena *a,
                    struct store_block **out, uint32_t *n, struct err *e);
-bool sqlite_compacted(struct store_meta *m, str run, int64_t *batch, struct err *e);
+bool sqlite_compacted(struct store_meta *m, str run, int64_t *batch, uint64_t *n_after,
+                      struct err *e);
 
 #endif

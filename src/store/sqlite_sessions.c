@@ -54,7 +54,10 @@ static bool session_put_change(struct db *db, void *arg, struct err *e)
     bool ok = db_run(&q, e);
     for (uint32_t i = 0; ok && i < c->n; i++)
         ok = put_target(db, &c->targets[i], s->session, e);
-    return ok;
+    if (!ok || !db_begin(&q, db, "UPDATE runs SET summary_batch = 0 WHERE run = ?1", e))
+        return false;
+    db_text(&q, 1, s->run); /* the run's summary counts its sessions */
+    return db_run(&q, e);
 }
 
 bool sqlite_session_put(struct store_meta *m, const struct store_session *s,

@@ -25,6 +25,11 @@ static bool token_put_change(struct db *db, void *arg, struct err *e)
 {
     const struct store_token *t = arg;
     struct db_query q;
+    if (!db_begin(&q, db, "DELETE FROM tokens WHERE expires_ns > 0 AND expires_ns < ?1", e))
+        return false;
+    db_i64(&q, 1, t->created_ns);
+    if (!db_run(&q, e))
+        return false;
     if (!db_begin(&q, db,
                   "INSERT INTO tokens(hash, name, role, run_group, created_ns, expires_ns)"
                   " VALUES(?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT(hash) DO NOTHING",
@@ -88,7 +93,7 @@ bool sqlite_tokens(struct store_meta *m, struct arena *a, struct store_token **o
     uint32_t capacity = 0;
     *out = NULL;
     *n = 0;
-    bool ok = db_begin(&q, db, TOKEN_COLUMNS "ORDER BY id LIMIT 1000", e);
+    bool ok = db_begin(&q, db, TOKEN_COLUMNS "ORDER BY id DESC LIMIT 10000", e);
     if (ok) {
         while (db_step(&q) && ARENA_PUSH(a, *out, *n, capacity))
             take_token(&q, a, &(*out)[*n - 1]);

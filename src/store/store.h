@@ -188,8 +188,9 @@ struct store_meta_ops {
                        const struct store_block *blocks, uint32_t n, struct err *e);
     bool (*blocks)(struct store_meta *m, str run, str name, struct arena *a,
                    struct store_block **out, uint32_t *n, struct err *e);
-    /* Newest batch that is in blocks, 0 = none. */
-    bool (*compacted)(struct store_meta *m, str run, int64_t *batch, struct err *e);
+    /* Newest batch that is in blocks, 0 = none; how many batches came after it. */
+    bool (*compacted)(struct store_meta *m, str run, int64_t *batch, uint64_t *n_after,
+                      struct err *e);
 };
 struct store_meta {
     const struct store_meta_ops *ops;

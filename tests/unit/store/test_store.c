@@ -73,10 +73,11 @@ static void migrates_from_every_version(void **state)
         struct arena a;
         struct store_run r;
         int64_t batch;
+        uint64_t n_after;
         arena_init(&a, "test", 0);
         assert_true(m->ops->run_get(m, S("old"), &a, &r, &e));
         assert_true(str_eq(r.name, S("kept")));
-        assert_true(m->ops->compacted(m, S("old"), &batch, &e));
+        assert_true(m->ops->compacted(m, S("old"), &batch, &n_after, &e));
         assert_int_equal(batch, 0);
         arena_release(&a);
         m->ops->close(m);

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define LOG_DOMAIN "jobs"
+#include "server/session_job.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "jobs/profile_task.h"
+#include "server/doc.h"
+#include "server/run_cache.h"
+#include "server/sessions.h"
+
+/* ---- in the parser ---- */
+
+static void put_trace(const struct trace *t, struct json *j)
+{
+    json_object(j);
+    str target = path_base(t->file);
+    if (str_ends(target, S(SESSION_ENDING)))
+        target = str_sub(target, 0, target.n - (sizeof SESSION_ENDING - 1));
+    json_kstr(j, "target", target);
+    json_kstr(j, "host", t->host);
+    json_ku64(j, "planes", t->n_planes);
+    json_ku64(j, "lines", t->n_lines);
+    json_ku64(j, "events", t->n_events);
+    json_end(j);
+}
+
+static bool describe(struct profile *p, void *ctx, struct buf *out, struct err *e)
+{
+    (void)ctx;
+    struct json j;
+    json_init_buf(&j, out);
+    json_object(&j);
+    json_key(&j, "targets");
+    json_array(&j);
+    for (uint32_t i = 0; i < p->n_traces; i++)
+        put_trace(p->traces[i], &j);
+    json_end(&j);
+    json_end(&j);
+    return json_done(&j, e);
+}
+
+/* ---- in the server: what came back is checked before it is kept ---- */
+
+static void take_targets(struct doc *list, struct store_target *targets, uint32_t n,
+                         struct arena *a)
+{
+    for (size_t i = 0; i < doc_count(list); i++) {
+        struct doc *item = doc_item(list, i);
+        const char *name = doc_cstr(item, "target");
+        const str host = doc_text(item, "host", a);
+        for (uint32_t k = 0; name != NULL && k < n; k++) {
+            if (!str_eq(targets[k].target, str_from(name)))
+                continue;
+            targets[k].planes = doc_i64(item, "planes", -1);
+            targets[k].lines = doc_i64(item, "lines", -1);
+            targets[k].events = doc_i64(item, "events", -1);
+            if (host.n > 0)
+                targets[k].host = host;
+        }
+    }
+}
+
+static bool take_result(struct server *s, const struct buf *out, struct store_session *t,
+                        struct store_target *targets, uint32_t n, struct arena *a, struct err *e)
+{
+    struct doc *d = doc_parse(buf_str(out), e);
+    if (d == NULL) {
+        e->code = ERR_CRASH;
+        return err_wrap(e, "the parser's answer");
+    }
+    take_targets(doc_get(d, "targets"), targets, n, a);
+    t->report_status = S("done");
+    doc_free(d);
+    return s->meta->ops->session_put(s->meta, t, targets, n, e);
+}
+
+static bool make_report(struct server *s, struct store_session *t, struct arena *a, struct err *e)
+{
+    struct store_target *targets;
+    uint32_t n;
+    struct buf out;
+    const struct parser_limits limits = {.memory_bytes = s->parser_memory_bytes,
+                                         .cpu_s = s->parser_cpu_s};
+    const char *path = path_join(a, s->data_dir, session_key(a, t->run, t->name));
+    if (!s->meta->ops->targets(s->meta, t->session, a, &targets, &n, e))
+        return false;
+    buf_init(&out, LIMIT_ARENA_REQUEST_BYTES);
+    const bool ok = profile_task_run(path, &limits, describe, NULL, &out, e) &&
+                    take_result(s, &out, t, targets, n, a, e);
+    buf_release(&out);
+    return ok;
+}
+
+bool session_job_run(void *ctx, const struct store_job *job, struct err *e)
+{
+    struct server *s = ctx;
+    struct store_session t;
+    struct arena a;
+    if (!str_eq(job->kind, S("report")))
+        return err_set(e, ERR_USAGE, "no worker here knows jobs of kind '%.*s'",
+                       STR_ARG(job->kind));
+    arena_init(&a, "report job", LIMIT_ARENA_REQUEST_BYTES);
+    bool ok = s->meta->ops->session_get(s->meta, job->subject, &a, &t, e);
+    if (ok && !make_report(s, &t, &a, e)) {
+        struct err unsaid = {0};
+        t.report_status = S("failed");
+        t.first_finding = arena_str(&a, str_from(e->msg));
+        if (!s->meta->ops->session_put(s->meta, &t, NULL, 0, &unsaid))
+            log_error("cannot note the failure: %s", unsaid.msg);
+        ok = false;
+    }
+    arena_release(&a);
+    run_cache_changed(s->runs, job->subject);
+    return ok;
+}

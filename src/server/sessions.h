@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Profile sessions in the data folder:
+ * <data>/runs/<run>/plugins/profile/<session>/<target>.xplane.pb. A session's id is
+ * "<run>~<session>", one path component. Thread: any. */
+#ifndef TACHO_SERVER_SESSIONS_H
+#define TACHO_SERVER_SESSIONS_H
+
+#include "server/server_inside.h"
+
+#define SESSION_ENDING ".xplane.pb"
+
+/* "run~name" to its parts, both safe names; ERR_NOT_FOUND otherwise. */
+MUST_CHECK bool session_split(str id, str *run, str *name, struct err *e);
+/* Key of the session's folder below the data folder. */
+str session_key(struct arena *a, str run, str name);
+/* Looks at the folder and puts what is there into the store; a session with new files gets a report
+ * job. *is_new says whether one was added. */
+MUST_CHECK bool session_register(struct server *s, str run, str name, bool *is_new, struct err *e);
+void session_put(const struct store_session *t, const struct store_target *targets, uint32_t n,
+                 struct json *j);
+
+#endif
