@@ -26,7 +26,7 @@ web/dist/index.html: $(wildcard web/package.json web/package-lock.json web/index
 
 demo:
 	@echo "make demo: installs what it needs (Debian packages, .venv with JAX: about 250 MB of downloads the first time),"
-	@echo "  builds tacho into $(BUILD)/, trains a small model to a planted crash and on to its end, prints its ledger and report."
+	@echo "  builds tacho into $(BUILD)/, trains a small model to a planted crash and on to its end, prints its ledger and report, serves the UI."
 	@tools/bootstrap demo
 	@$(MAKE) -s all
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" TACHO_BIN="$(CURDIR)/$(BUILD)/tacho" tools/demo

@@ -299,7 +299,7 @@ static bool answer_trace(struct server *s, str view_word, struct http_request *r
 bool route_trace(struct server *s, struct http_request *req, struct http_response *resp,
                  struct err *e)
 {
-    return answer_trace(s, (str){0}, req, resp, e);
+    return answer_trace(s, S(""), req, resp, e);
 }
 
 bool route_trace_view(struct server *s, struct http_request *req, struct http_response *resp,
@@ -321,10 +321,14 @@ static bool reply_kept(struct server *s, struct http_request *req, const char *f
                        STR_ARG(t.first_finding));
     const str key = session_file(req, str_from(file), e);
     str content;
-    return key.n > 0 &&
-           s->blob->ops->get(s->blob, key, LIMIT_ARENA_REQUEST_BYTES / 2, &req->arena, &content,
-                             e) &&
-           buf_add_str(&resp->body, content);
+    if (key.n == 0)
+        return false;
+    if (!s->blob->ops->get(s->blob, key, LIMIT_ARENA_REQUEST_BYTES / 2, &req->arena, &content, e))
+        return e->code == ERR_NOT_FOUND
+                   ? err_set(e, ERR_NOT_FOUND, "this session has no report; its tools and its "
+                                               "trace can be opened")
+                   : false;
+    return buf_add_str(&resp->body, content);
 }
 
 bool route_session_report(struct server *s, struct http_request *req, struct http_response *resp,
