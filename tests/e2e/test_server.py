@@ -319,7 +319,8 @@ def upload(server, content):
     parts = [content[i:i + 100_000] for i in range(0, len(content), 100_000)]
     assert server.ask("PUT", where + "?part=0", parts[0], X_Checksum_SHA256="0" * 64)[0] == 422
     for i, part in enumerate(parts):
-        assert server.ask("PUT", f"{where}?part={i}", part, X_Checksum_SHA256=hashlib.sha256(part).hexdigest())[0] == 204
+        digest = hashlib.sha256(part).hexdigest()
+        assert server.ask("PUT", f"{where}?part={i}", part, X_Checksum_SHA256=digest)[0] == 204
     done = {"parts": len(parts), "sha256": "0" * 64}
     assert server.ask("POST", where + "/complete", json.dumps(done))[0] == 422
     done["sha256"] = hashlib.sha256(content).hexdigest()
