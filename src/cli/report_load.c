@@ -11,7 +11,7 @@ static void copy_notes(struct report_loaded *l)
     for (uint32_t i = 0; i < l->set.n_notes; i++)
         if (ARENA_PUSH(&r->arena, r->notes, r->n_notes, r->notes_capacity))
             r->notes[r->n_notes - 1] =
-                (struct table_note){l->set.notes[i].code, l->set.notes[i].message, l->set.notes[i].count};
+                l->set.notes[i];
 }
 
 bool report_load(struct cli *cli, const char *run, struct report_loaded *out, struct err *e)

@@ -82,19 +82,8 @@ void record_set_sort(struct record_set *s)
 
 void record_set_note(struct record_set *s, str code, uint64_t count, const char *format, ...)
 {
-    for (uint32_t i = 0; i < s->n_notes; i++) {
-        if (str_eq(s->notes[i].code, code)) {
-            s->notes[i].count += count;
-            return;
-        }
-    }
-    char text[512];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    note_add(&s->arena, &s->notes, &s->n_notes, &s->notes_capacity, code, count, format, args);
     va_end(args);
-    if (!ARENA_PUSH(&s->arena, s->notes, s->n_notes, s->notes_capacity))
-        return;
-    s->notes[s->n_notes - 1] = (struct record_note){
-        arena_str(&s->arena, code), arena_str(&s->arena, str_from(text)), count};
 }

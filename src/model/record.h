@@ -7,6 +7,7 @@
 #define TACHO_MODEL_RECORD_H
 
 #include "base/arena.h"
+#include "model/note.h"
 
 enum record_kind {
     RECORD_NONE = 0,
@@ -73,10 +74,7 @@ struct record_set {
     uint32_t n_records, records_capacity;
     bool entries_only;        /* from flat entries: step ends and crashes are not logged */
     int64_t query_ns;         /* "now" for a run that is still going; 0 = last record */
-    struct record_note {
-        str code, message;
-        uint64_t count;
-    } *notes;
+    struct note *notes;
     uint32_t n_notes, notes_capacity;
 };
 

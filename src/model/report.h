@@ -62,7 +62,7 @@ struct report {
         struct table *table;
     } *sections;
     uint32_t n_sections, sections_capacity;
-    struct table_note *notes; /* what was repaired or left out */
+    struct note *notes; /* what was repaired or left out */
     uint32_t n_notes, notes_capacity;
 };
 

@@ -74,24 +74,11 @@ void table_note(struct table *t, str code, uint64_t count, const char *format, .
 {
     if (t == NULL || t->full)
         return;
-    for (uint32_t i = 0; i < t->n_notes; i++)
-        if (str_eq(t->notes[i].code, code)) {
-            t->notes[i].count += count;
-            return;
-        }
-    struct buf message;
-    buf_init(&message, 4096);
     va_list args;
     va_start(args, format);
-    buf_addv(&message, format, args);
+    note_add(t->arena, &t->notes, &t->n_notes, &t->notes_capacity, code, count, format, args);
     va_end(args);
-    const str kept = arena_str(t->arena, buf_str(&message));
-    buf_release(&message);
-    if (kept.p == NULL || !ARENA_PUSH(t->arena, t->notes, t->n_notes, t->notes_capacity)) {
-        t->full = true;
-        return;
-    }
-    t->notes[t->n_notes - 1] = (struct table_note){code, kept, count};
+    t->full |= t->arena->overflow;
 }
 
 uint32_t table_find_column(const struct table *t, str name)

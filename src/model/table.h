@@ -16,6 +16,7 @@
 #define TACHO_MODEL_TABLE_H
 
 #include "base/arena.h"
+#include "model/note.h"
 
 enum cell_type { CELL_TEXT = 0, CELL_I64, CELL_U64, CELL_F64, CELL_BOOL };
 
@@ -43,17 +44,12 @@ struct table_value { /* a named value of the whole table: KPI, total, property *
     struct cell cell;
 };
 
-struct table_note { /* what was repaired, guessed or left out; said with the result */
-    str code, message;
-    uint64_t count;
-};
-
 struct table {
     struct arena *arena;
     str name, title;
     struct column *columns;
     struct table_value *values;
-    struct table_note *notes;
+    struct note *notes;
     struct cell *cells; /* n_rows * n_columns, row by row */
     uint32_t n_columns, columns_capacity;
     uint32_t n_values, values_capacity;

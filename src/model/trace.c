@@ -102,20 +102,10 @@ bool trace_stat_str(const struct trace_stat *s, str *out)
 
 void trace_note(struct trace *t, str code, uint64_t count, const char *format, ...)
 {
-    for (uint32_t i = 0; i < t->n_notes; i++)
-        if (str_eq(t->notes[i].code, code)) {
-            t->notes[i].count += count;
-            return;
-        }
-    char text[512];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    note_add(&t->arena, &t->notes, &t->n_notes, &t->notes_capacity, code, count, format, args);
     va_end(args);
-    if (!ARENA_PUSH(&t->arena, t->notes, t->n_notes, t->notes_capacity))
-        return;
-    t->notes[t->n_notes - 1] = (struct trace_warning){
-        arena_str(&t->arena, code), arena_str(&t->arena, str_from(text)), count};
 }
 
 void trace_free(struct trace *t)

@@ -22,6 +22,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
+#include "model/note.h"
 
 enum trace_plane_kind {
     TRACE_PLANE_OTHER = 0,
@@ -110,11 +111,6 @@ struct trace_plane {
     struct map_u64_u32 stat_name_by_id; /* stat metadata id to index */
 };
 
-struct trace_warning {
-    str code, message; /* code: snake_case word */
-    uint64_t count;
-};
-
 struct trace_groups; /* private to model/trace_groups.h */
 struct hlo_module;   /* model/hlo.h */
 struct trace;
@@ -145,7 +141,7 @@ struct trace {
     uint64_t start_ps, end_ps; /* over all lines */
     str *errors, *warnings, *hostnames; /* said inside the file */
     uint32_t n_errors, n_warnings, n_hostnames;
-    struct trace_warning *notes; /* what the reader repaired, guessed or left out */
+    struct note *notes; /* what the reader repaired, guessed or left out */
     uint32_t n_notes, notes_capacity;
     struct trace_groups *groups;
     const struct trace_source *source; /* static; NULL: events have no stats */

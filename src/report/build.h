@@ -12,7 +12,7 @@
 #ifndef TACHO_REPORT_BUILD_H
 #define TACHO_REPORT_BUILD_H
 
-#include "analysis/facts.h"
+#include "model/profile_facts.h"
 #include "base/err.h"
 #include "model/ledger.h"
 #include "model/report.h"

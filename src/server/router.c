@@ -193,13 +193,25 @@ bool page_size(const struct http_request *req, uint32_t fallback, uint32_t *out,
     return true;
 }
 
-void page_token_put(struct json *j, int64_t number, str name)
+static void page_token_put(struct json *j, int64_t number, str name)
 {
     char text[512], hex[1025];
     const int n = snprintf(text, sizeof text, "%lld.%.*s", (long long)number, STR_ARG(name));
     for (int i = 0; i < n && i < (int)sizeof text - 1; i++)
         snprintf(hex + 2 * i, 3, "%02x", (unsigned char)text[i]);
     json_kcstr(j, "next_page_token", hex);
+}
+
+bool reply_page(struct json *j, int64_t number, str name, struct http_response *resp,
+                struct err *e)
+{
+    json_end(j);
+    if (name.n > 0)
+        page_token_put(j, number, name);
+    else
+        json_knull(j, "next_page_token");
+    json_end(j);
+    return reply_json(j, resp, e);
 }
 
 static int hex_digit(char c)

@@ -57,13 +57,9 @@ bool route_runs(struct server *s, struct http_request *req, struct http_response
         else
             put_bare_run(&j, &runs[i]);
     }
-    json_end(&j);
-    if (n > wanted)
-        page_token_put(&j, runs[wanted - 1].started_ns, runs[wanted - 1].run);
-    else
-        json_knull(&j, "next_page_token");
-    json_end(&j);
-    return reply_json(&j, resp, e);
+    const struct store_run *last = n > wanted ? &runs[wanted - 1] : NULL;
+    return reply_page(&j, last == NULL ? 0 : last->started_ns, last == NULL ? (str){0} : last->run,
+                      resp, e);
 }
 
 bool route_run(struct server *s, struct http_request *req, struct http_response *resp,

@@ -34,13 +34,9 @@ static bool list_sessions(struct server *s, str run, struct http_request *req,
     json_array(&j);
     for (uint32_t i = 0; i < n && i < wanted; i++)
         session_put(&items[i], NULL, 0, &j);
-    json_end(&j);
-    if (n > wanted)
-        page_token_put(&j, items[wanted - 1].created_ns, items[wanted - 1].session);
-    else
-        json_knull(&j, "next_page_token");
-    json_end(&j);
-    return reply_json(&j, resp, e);
+    const struct store_session *last = n > wanted ? &items[wanted - 1] : NULL;
+    return reply_page(&j, last == NULL ? 0 : last->created_ns,
+                      last == NULL ? (str){0} : last->session, resp, e);
 }
 
 bool route_sessions(struct server *s, struct http_request *req, struct http_response *resp,

@@ -82,7 +82,7 @@ static bool build_ledger(struct run_view *v, struct err *e)
     record_set_sort(&v->decoder.set);
     v->decoder.set.query_ns = newest_record(&v->decoder.set);
     v->n_notes = v->decoder.set.n_notes;
-    v->notes = ARENA_ARRAY(&v->decoder.set.arena, struct record_note, v->n_notes + 1);
+    v->notes = ARENA_ARRAY(&v->decoder.set.arena, struct note, v->n_notes + 1);
     if (v->notes == NULL)
         return arena_full(&v->decoder.set.arena, e);
     if (v->n_notes > 0)

@@ -33,7 +33,7 @@ struct run_view {
     uint64_t used_at;
     bool is_marked;
     struct arena_mark mark;    /* what comes after it belongs to the ledger */
-    struct record_note *notes; /* as they were before the ledger was built */
+    struct note *notes; /* as they were before the ledger was built */
     uint32_t n_notes;
     struct run_view *next;
 };

@@ -70,8 +70,11 @@ void json_kstr_or_null(struct json *j, const char *key, str v);
 /* page_size, or the fallback; ERR_USAGE beyond LIMIT_HTTP_PAGE_SIZE. */
 MUST_CHECK bool page_size(const struct http_request *req, uint32_t fallback, uint32_t *out,
                           struct err *e);
-/* A cursor is "<number>.<name>" in hexadecimal, so that nobody builds one by hand. */
-void page_token_put(struct json *j, int64_t number, str name);
+/* Ends a listing: closes its array and object, with the cursor of the last item shown, or null when
+ * name is empty (no more). A cursor is "<number>.<name>" in hexadecimal, so that nobody builds one
+ * by hand. */
+MUST_CHECK bool reply_page(struct json *j, int64_t number, str name, struct http_response *resp,
+                           struct err *e);
 MUST_CHECK bool page_token_take(struct http_request *req, int64_t *number, str *name,
                                 struct err *e);
 /* RFC 3339, or wall nanoseconds; absent leaves *out. */

@@ -7,13 +7,9 @@
  * window. On a CPU backend one host stands for one device: the union of the intervals in which its
  * executor threads ran operations.
  *
- *     struct profile_facts f;
- *     if (!profile_facts_of(p, a, &f, e)) return false;
- *     if (f.idle_ps.known && f.busy_ps.known) ...
- *
  * Text borrows the profile; arrays live in the arena given. Thread: one at a time per arena. */
-#ifndef TACHO_ANALYSIS_FACTS_H
-#define TACHO_ANALYSIS_FACTS_H
+#ifndef TACHO_MODEL_PROFILE_FACTS_H
+#define TACHO_MODEL_PROFILE_FACTS_H
 
 #include "model/trace.h"
 
@@ -68,8 +64,5 @@ struct profile_facts {
     bool has_hlo, has_steps, has_ops, has_epoch;
     uint32_t n_hosts;
 };
-
-MUST_CHECK bool profile_facts_of(const struct profile *p, struct arena *a, struct profile_facts *out,
-                                 struct err *e);
 
 #endif
