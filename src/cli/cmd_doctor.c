@@ -102,8 +102,6 @@ bool cmd_doctor(struct cli *cli, int argc, char **argv, struct err *e)
 {
     char data[RUN_ARG_PATH_MAX];
     struct arena a;
-    if (argc > 1)
-        return err_set(e, ERR_USAGE, "tacho doctor takes no arguments, not '%s'", argv[1]);
     if (!run_arg_data_dir(cli, data, e))
         return false;
     arena_init(&a, "doctor", LIMIT_ARENA_REQUEST_BYTES);

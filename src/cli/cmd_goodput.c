@@ -11,73 +11,21 @@
 #include "goodput/print.h"
 
 struct options {
-    const char *run;
     bool has_from, has_to;
     int64_t from_ns, to_ns;
     struct ledger_view view;
 };
 
-/* A moment: RFC 3339 or Unix seconds. */
-static bool take_time(str word, const char *flag, int64_t *ns, struct err *e)
+static bool take(struct options *o, const struct flags *f, struct err *e)
 {
-    double seconds;
-    if (clock_parse_rfc3339(word, ns))
-        return true;
-    if (str_to_f64(word, &seconds) && seconds >= 0 && seconds < 8e9) {
-        *ns = (int64_t)(seconds * 1e6 + 0.5) * NS_PER_US;
-        return true;
-    }
-    return err_set(e, ERR_USAGE, "%s needs a time such as 2026-11-29T20:00:00Z or Unix seconds, not '%.*s'",
-                   flag, STR_ARG(word));
-}
-
-static bool take_window(struct options *o, str word, struct err *e)
-{
-    int64_t ns;
-    if (!str_to_duration_ns(word, NS_PER_S, &ns) || ns <= 0)
-        return err_set(e, ERR_USAGE, "--window needs a duration such as 1h, not '%.*s'", STR_ARG(word));
-    if (o->view.n_windows == LEDGER_WINDOWS_MAX)
-        return err_set(e, ERR_USAGE, "at most %d windows", LEDGER_WINDOWS_MAX);
-    o->view.windows_ns[o->view.n_windows++] = ns;
-    return true;
-}
-
-static bool take_value(struct options *o, str flag, str value, struct err *e)
-{
-    if (str_eq(flag, S("--window")))
-        return take_window(o, value, e);
-    if (str_eq(flag, S("--from"))) {
-        o->has_from = true;
-        return take_time(value, "--from", &o->from_ns, e);
-    }
-    o->has_to = true;
-    return take_time(value, "--to", &o->to_ns, e);
-}
-
-static bool parse(struct options *o, int argc, char **argv, struct err *e)
-{
-    for (int i = 1; i < argc; i++) {
-        str flag = str_from(argv[i]), value = {0};
-        const bool joined = str_starts(flag, S("--")) && str_find_char(flag, '=') > 0;
-        if (joined)
-            (void)str_cut(flag, '=', &flag, &value);
-        if (str_eq(flag, S("--steps")) && !joined) {
-            o->view.steps = true;
-        } else if (str_eq(flag, S("--ranks")) && !joined) {
-            o->view.ranks = true;
-        } else if (str_eq(flag, S("--window")) || str_eq(flag, S("--from")) ||
-                   str_eq(flag, S("--to"))) {
-            if (!joined && i + 1 == argc)
-                return err_set(e, ERR_USAGE, "%s needs a value", argv[i]);
-            if (!take_value(o, flag, joined ? value : str_from(argv[++i]), e))
-                return false;
-        } else if (str_starts(flag, S("-")) && flag.n > 1) {
-            return err_set(e, ERR_USAGE, "tacho goodput has no flag '%s'", argv[i]);
-        } else if (o->run != NULL) {
-            return err_set(e, ERR_USAGE, "tacho goodput takes one run, not '%s' too", argv[i]);
-        } else {
-            o->run = argv[i];
-        }
+    o->has_from = flags_number(f, FLAG_goodput_from, &o->from_ns);
+    o->has_to = flags_number(f, FLAG_goodput_to, &o->to_ns);
+    o->view.steps = flags_on(f, FLAG_goodput_steps);
+    o->view.ranks = flags_on(f, FLAG_goodput_ranks);
+    for (const struct flag_value *v = NULL; (v = flags_next(f, FLAG_goodput_window, v)) != NULL;) {
+        if (o->view.n_windows == LEDGER_WINDOWS_MAX)
+            return err_set(e, ERR_USAGE, "at most %d windows", LEDGER_WINDOWS_MAX);
+        o->view.windows_ns[o->view.n_windows++] = v->number;
     }
     return true;
 }
@@ -124,9 +72,9 @@ bool cmd_goodput(struct cli *cli, int argc, char **argv, struct err *e)
     struct ledger ledger;
     char dir[RUN_ARG_PATH_MAX];
     struct options o = {.view.colour = cli->colour};
-    if (!parse(&o, argc, argv, e))
+    if (!take(&o, cli->flags, e))
         return false;
-    bool ok = run_arg_load_any(cli, o.run, &set, dir, e);
+    bool ok = run_arg_load_any(cli, argv[1], &set, dir, e);
     if (ok && o.has_to)
         set.query_ns = o.to_ns; /* a run that has not ended is seen as it was then */
     ok = ok && ledger_build(&set, &ledger, e) && clip(&o, &ledger, e) &&

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tacho help: all commands, or one. */
+#include "cli/help.h"
 #include "cli/main_loop.h"
 
 bool cmd_help(struct cli *cli, int argc, char **argv, struct err *e)
 {
-    if (argc > 2)
-        return err_set(e, ERR_USAGE, "tacho help takes one command");
     if (argc == 1) {
         cli_print_help();
         return true;

@@ -101,8 +101,6 @@ bool cmd_metrics(struct cli *cli, int argc, char **argv, struct err *e)
 {
     struct record_set set;
     char dir[RUN_ARG_PATH_MAX];
-    if (argc < 2)
-        return err_set(e, ERR_USAGE, "tacho metrics needs a run: tacho metrics RUN [NAME…]");
     const bool ok = run_arg_load(cli, argv[1], &set, dir, e) &&
                     print_metrics(cli, &set, argc - 2, argv + 2, e);
     record_set_release(&set);

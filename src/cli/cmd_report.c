@@ -36,34 +36,11 @@ static bool write_page(const struct report_loaded *l, const char *path, struct e
     return ok;
 }
 
-static bool parse(int argc, char **argv, const char **run, const char **html, struct err *e)
-{
-    for (int i = 1; i < argc; i++) {
-        const str word = str_from(argv[i]);
-        if (str_starts(word, S("--html="))) {
-            *html = argv[i] + 7;
-        } else if (str_eq(word, S("--html"))) {
-            if (i + 1 == argc)
-                return err_set(e, ERR_USAGE, "--html needs a file");
-            *html = argv[++i];
-        } else if (str_starts(word, S("-")) && word.n > 1) {
-            return err_set(e, ERR_USAGE, "tacho report has no flag '%s'", argv[i]);
-        } else if (*run != NULL) {
-            return err_set(e, ERR_USAGE, "tacho report takes one run, not '%s' too", argv[i]);
-        } else {
-            *run = argv[i];
-        }
-    }
-    return true;
-}
-
 bool cmd_report(struct cli *cli, int argc, char **argv, struct err *e)
 {
-    const char *run = NULL, *html = NULL;
+    const char *html = flags_text(cli->flags, FLAG_report_html);
     struct report_loaded loaded;
-    if (!parse(argc, argv, &run, &html, e))
-        return false;
-    const bool ok = report_load(cli, run, &loaded, e) && (html == NULL || write_page(&loaded, html, e)) &&
+    const bool ok = report_load(cli, argv[1], &loaded, e) && (html == NULL || write_page(&loaded, html, e)) &&
                     print(cli, &loaded.report, e);
     report_unload(&loaded);
     return ok;

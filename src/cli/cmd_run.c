@@ -18,14 +18,7 @@
 
 #define FACTS_BYTES (1u << 20)
 
-struct run_flags {
-    const char *name, *group, *config;
-    bool resume, dry_run, no_output;
-    json_t *labels;
-    int command_at; /* of argv */
-};
-
-static bool add_label(struct run_flags *f, const char *text, struct err *e)
+static bool add_label(json_t *labels, const char *text, struct err *e)
 {
     const char *eq = strchr(text, '=');
     char key[128];
@@ -33,49 +26,17 @@ static bool add_label(struct run_flags *f, const char *text, struct err *e)
         return err_set(e, ERR_USAGE, "--label takes key=value, not '%s'", text);
     memcpy(key, text, (size_t)(eq - text));
     key[eq - text] = '\0';
-    if (json_object_set_new(f->labels, key, json_string(eq + 1)) != 0)
+    if (json_object_set_new(labels, key, json_string(eq + 1)) != 0)
         return err_set(e, ERR_USAGE, "label '%s' is not UTF-8", key);
     return true;
 }
 
-/* --name VALUE and --name=VALUE. */
-static bool takes_value(const char *flag, int argc, char **argv, int *i, const char **value)
+static bool add_labels(const struct flags *f, json_t *labels, struct err *e)
 {
-    const size_t n = strlen(flag);
-    if (strncmp(argv[*i], flag, n) != 0 || (argv[*i][n] != '\0' && argv[*i][n] != '='))
-        return false;
-    *value = argv[*i][n] == '=' ? argv[*i] + n + 1 : *i + 1 < argc ? argv[++*i] : NULL;
-    return true;
-}
-
-static bool parse(struct run_flags *f, int argc, char **argv, struct err *e)
-{
-    int i = 1;
-    for (; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0; i++) {
-        const char *flag = argv[i], *value = "";
-        if (strcmp(flag, "--resume") == 0)
-            f->resume = true;
-        else if (strcmp(flag, "--dry-run") == 0)
-            f->dry_run = true;
-        else if (strcmp(flag, "--no-output") == 0)
-            f->no_output = true;
-        else if (takes_value("--name", argc, argv, &i, &value))
-            f->name = value;
-        else if (takes_value("--group", argc, argv, &i, &value))
-            f->group = value;
-        else if (takes_value("--config", argc, argv, &i, &value))
-            f->config = value;
-        else if (!takes_value("--label", argc, argv, &i, &value))
-            return err_set(e, ERR_USAGE, "unknown flag '%s'", flag);
-        else if (value != NULL && !add_label(f, value, e))
+    for (const struct flag_value *v = NULL; (v = flags_next(f, FLAG_run_label, v)) != NULL;)
+        if (!add_label(labels, v->text, e))
             return false;
-        if (value == NULL)
-            return err_set(e, ERR_USAGE, "%s needs a value", flag);
-    }
-    if (i < argc && strcmp(argv[i], "--") == 0)
-        i++;
-    f->command_at = i;
-    return i < argc ? true : err_set(e, ERR_USAGE, "no command to run: tacho run [flags] -- CMD…");
+    return true;
 }
 
 static bool load_config(const char *path, json_t **out, struct err *e)
@@ -166,24 +127,25 @@ static bool dry_run(struct cli *cli, const struct runner_plan *p)
     return true;
 }
 
-static bool run_planned(struct cli *cli, struct run_flags *f, char **argv, struct err *e)
+static bool run_planned(struct cli *cli, json_t *labels, char **argv, struct err *e)
 {
+    const struct flags *f = cli->flags;
     char data[RUN_ARG_PATH_MAX];
     json_t *config = NULL;
-    if (!run_arg_data_dir(cli, data, e) || !load_config(f->config, &config, e))
+    if (!run_arg_data_dir(cli, data, e) || !load_config(flags_text(f, FLAG_run_config), &config, e))
         return false;
-    secret_mask_json(f->labels, NULL);
+    secret_mask_json(labels, NULL);
     struct runner_plan p = {
-        .data_dir = data, .argv = argv, .name = f->name, .group = f->group, .labels = f->labels,
-        .config = config, .resume = f->resume,
-        .record_output = !f->no_output &&
-                         config_number(cli->config, CONFIG_FIELD_record_output) != 0,
+        .data_dir = data, .argv = argv, .name = flags_text(f, FLAG_run_name),
+        .group = flags_text(f, FLAG_run_group), .labels = labels, .config = config,
+        .resume = flags_on(f, FLAG_run_resume),
+        .record_output = config_number(cli->config, CONFIG_FIELD_record_output) != 0,
         .record_environment = config_number(cli->config, CONFIG_FIELD_record_environment) != 0,
         .sample_interval_ns = config_number(cli->config, CONFIG_FIELD_sample_interval)};
     if (p.sample_interval_ns < 1000000)
         p.sample_interval_ns = 10000000000;
     bool ok = choose_run(&p, e);
-    if (ok && f->dry_run) {
+    if (ok && flags_on(f, FLAG_run_dry_run)) {
         ok = dry_run(cli, &p);
         cli->exit_status = 0;
     } else if (ok) {
@@ -197,11 +159,9 @@ static bool run_planned(struct cli *cli, struct run_flags *f, char **argv, struc
 
 bool cmd_run(struct cli *cli, int argc, char **argv, struct err *e)
 {
-    struct run_flags f = {.labels = json_pack("{}")};
+    json_t *labels = json_pack("{}");
     cli->exit_status = 125; /* until the command has started, a failure is ours */
-    bool ok = parse(&f, argc, argv, e);
-    if (ok)
-        ok = run_planned(cli, &f, argv + f.command_at, e);
-    json_decref(f.labels);
+    const bool ok = add_labels(cli->flags, labels, e) && run_planned(cli, labels, argv + 1, e);
+    json_decref(labels);
     return ok;
 }

@@ -45,7 +45,7 @@ bool cmd_runs(struct cli *cli, int argc, char **argv, struct err *e)
     struct arena a;
     struct run_found *runs = NULL;
     uint32_t n = 0;
-    if (argc > 2 || (argc == 2 && strcmp(argv[1], "list") != 0))
+    if (argc == 2 && strcmp(argv[1], "list") != 0)
         return err_set(e, ERR_USAGE, "tacho runs takes 'list', not '%s'", argv[1]);
     if (!run_arg_data_dir(cli, data, e))
         return false;

@@ -72,12 +72,6 @@ static bool serve(const struct server_options *o, bool open, struct err *e)
 bool cmd_serve(struct cli *cli, int argc, char **argv, struct err *e)
 {
     char data[RUN_ARG_PATH_MAX];
-    bool open = false;
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--open") != 0)
-            return err_set(e, ERR_USAGE, "tacho serve has no flag '%s'", argv[i]);
-        open = true;
-    }
     if (!run_arg_data_dir(cli, data, e))
         return false;
     const struct server_options o = {
@@ -88,5 +82,5 @@ bool cmd_serve(struct cli *cli, int argc, char **argv, struct err *e)
         .parser_memory_bytes = (uint64_t)config_number(cli->config, CONFIG_FIELD_parser_memory),
         .parser_cpu_s = (uint64_t)(config_number(cli->config, CONFIG_FIELD_parser_cpu) / NS_PER_S),
     };
-    return serve(&o, open, e);
+    return serve(&o, flags_on(cli->flags, FLAG_serve_open), e);
 }

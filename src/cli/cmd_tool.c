@@ -10,8 +10,6 @@
 bool cmd_tools(struct cli *cli, int argc, char **argv, struct err *e)
 {
     struct arena a;
-    if (argc > 1)
-        return err_set(e, ERR_USAGE, "tacho tools takes no arguments, not '%s'", argv[1]);
     arena_init(&a, "tools", LIMIT_ARENA_REQUEST_BYTES);
     struct table *t = table_new(&a, S("tools"), S("Tools"));
     table_column(t, S("name"), S("Tool"), CELL_TEXT, S(""));
@@ -74,10 +72,6 @@ static bool tool_run_and_print(const struct cli *cli, const struct tool *tool, c
 
 bool cmd_tool(struct cli *cli, int argc, char **argv, struct err *e)
 {
-    if (argc < 3) {
-        err_set(e, ERR_USAGE, "tacho tool needs a tool's name and a profile");
-        return err_hint(e, "tacho tools lists the tools");
-    }
     const struct tool *tool = tool_find(str_from(argv[1]));
     if (tool == NULL) {
         err_set(e, ERR_NOT_FOUND, "there is no tool '%s'", argv[1]);

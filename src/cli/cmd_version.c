@@ -7,8 +7,6 @@
 bool cmd_version(struct cli *cli, int argc, char **argv, struct err *e)
 {
     struct arena a;
-    if (argc > 1)
-        return err_set(e, ERR_USAGE, "tacho version takes no arguments, not '%s'", argv[1]);
     if (cli->output == CLI_OUTPUT_TEXT) {
         puts("tacho " TACHO_VERSION);
         return true;

@@ -86,9 +86,7 @@ bool cmd_why(struct cli *cli, int argc, char **argv, struct err *e)
 {
     struct report_loaded loaded;
     struct arena a;
-    if (argc > 2 || (argc == 2 && argv[1][0] == '-'))
-        return err_set(e, ERR_USAGE, "tacho why takes one run: tacho why [RUN]");
-    const char *run = argc > 1 ? argv[1] : NULL;
+    const char *run = argv[1];
     arena_init(&a, "why", LIMIT_ARENA_REQUEST_BYTES);
     bool ok = report_load(cli, run, &loaded, e);
     if (ok) {

@@ -5,9 +5,11 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "cli/help.h"
 
 const struct cli_command cli_commands[] = {
-#define X(name, function, arguments, summary, help) {name, function, arguments, summary, help},
+#define X(name, function, least, most, arguments, summary, help)                                   \
+    {name, function, least, most, arguments, summary, help},
 #include "cli/commands.def"
 #undef X
 };
@@ -16,6 +18,7 @@ const size_t n_cli_commands = sizeof cli_commands / sizeof *cli_commands;
 struct globals {
     enum cli_output output;
     bool help, version;
+    const struct cli_command *command;
 };
 
 const struct cli_command *cli_command_find(const char *name)
@@ -24,35 +27,6 @@ const struct cli_command *cli_command_find(const char *name)
         if (strcmp(cli_commands[i].name, name) == 0)
             return &cli_commands[i];
     return NULL;
-}
-
-static void print_global_flags(void)
-{
-    puts("\nEverywhere:\n"
-         "  --json                 print one JSON document\n"
-         "  --csv                  print CSV, where the result is a table\n"
-         "  --xprof                print XProf's own JSON, where XProf has the tool\n"
-         "  -h, --help             this help; with a command, its help\n"
-         "  -V, --version          the version");
-    for (int f = 0; f < CONFIG_N_FIELDS; f++)
-        if (config_table[f].flag[0] != '\0')
-            printf("  %-22s %s\n", config_table[f].flag, config_table[f].help);
-}
-
-void cli_print_help(void)
-{
-    puts("tacho: records what an ML workload does and explains where its time went\n\n"
-         "Usage: tacho COMMAND [ARGUMENTS]\n");
-    for (size_t i = 0; i < n_cli_commands; i++)
-        printf("  %-22s %s\n", cli_commands[i].name, cli_commands[i].summary);
-    print_global_flags();
-}
-
-void cli_print_command_help(const struct cli_command *command)
-{
-    printf("tacho %s: %s\n\nUsage: tacho %s %s\n\n%s\n", command->name, command->summary,
-           command->name, command->arguments, command->help);
-    print_global_flags();
 }
 
 /* The global flag at argv[i], if it is one: returns how many arguments it took, 0 when it is none,
@@ -101,23 +75,54 @@ static bool take_global(struct globals *g, const char *arg)
     return false;
 }
 
-/* Takes the global flags out of argv, in place, up to "--". */
-static bool take_flags(struct globals *g, struct config *c, int *argc, char **argv, struct err *e)
+/* A flag of the command line at argv[i]: how many arguments it took, -1 with e set. */
+static int take_flag(struct globals *g, struct config *c, struct flags *f, int argc, char **argv, int i,
+                     struct err *e)
+{
+    int n = g->command == NULL ? 0 : flags_take(f, g->command->name, argc, argv, i, e);
+    if (n == 0 && take_global(g, argv[i]))
+        return 1;
+    if (n == 0)
+        n = take_config_flag(c, argc, argv, i, e);
+    if (n != 0)
+        return n;
+    if (g->command == NULL)
+        return err_set(e, ERR_USAGE, "there is no flag '%s' of every command", argv[i]) - 1;
+    err_set(e, ERR_USAGE, "tacho %s has no flag '%s'", g->command->name, argv[i]);
+    return err_hint(e, "tacho %s --help lists its flags", g->command->name) - 1;
+}
+
+static bool take_command(struct globals *g, const char *word, struct err *e)
+{
+    g->command = cli_command_find(word);
+    if (g->command != NULL)
+        return true;
+    err_set(e, ERR_USAGE, "there is no command '%s'", word);
+    return err_hint(e, "tacho --help lists the commands");
+}
+
+/* Finds the command and takes all flags out of argv, in place: what is left are the program, the
+ * command and its arguments. "--" ends the flags, and so does the first word of a CLI_REST. */
+static bool take_flags(struct globals *g, struct config *c, struct flags *f, int *argc, char **argv,
+                       struct err *e)
 {
     int to = 1, i = 1;
     while (i < *argc && strcmp(argv[i], "--") != 0) {
-        if (take_global(g, argv[i])) {
-            i++;
+        if (argv[i][0] == '-' && argv[i][1] != '\0') {
+            const int n = take_flag(g, c, f, *argc, argv, i, e);
+            if (n < 0)
+                return false;
+            i += n;
             continue;
         }
-        const int n = take_config_flag(c, *argc, argv, i, e);
-        if (n < 0)
+        if (g->command != NULL && g->command->most == CLI_REST)
+            break;
+        if (g->command == NULL && !take_command(g, argv[i], e))
             return false;
-        if (n > 0)
-            i += n;
-        else
-            argv[to++] = argv[i++];
+        argv[to++] = argv[i++];
     }
+    if (i < *argc && strcmp(argv[i], "--") == 0)
+        i++;
     while (i < *argc)
         argv[to++] = argv[i++];
     argv[to] = NULL;
@@ -178,42 +183,60 @@ static void print_error(enum cli_output output, const struct err *e)
         print_line("tacho: ", ignored.msg);
 }
 
-static bool run_command(struct cli *cli, const struct globals *g, int argc, char **argv,
-                        struct err *e)
+/* The form of an error about flags: what the line asks for, read or not yet. */
+static enum cli_output output_asked(int argc, char **argv)
+{
+    struct globals g = {0};
+    for (int i = 1; i < argc && argv[i] != NULL && strcmp(argv[i], "--") != 0; i++)
+        (void)take_global(&g, argv[i]);
+    return g.output;
+}
+
+static bool check_count(const struct cli_command *c, int n, struct err *e)
+{
+    if (n >= c->least && n <= c->most)
+        return true;
+    if (c->most == 0)
+        err_set(e, ERR_USAGE, "tacho %s takes no arguments", c->name);
+    else if (n < c->least)
+        err_set(e, ERR_USAGE, "tacho %s needs %s", c->name, c->arguments);
+    else
+        err_set(e, ERR_USAGE, "tacho %s takes %s, and nothing more", c->name, c->arguments);
+    return err_hint(e, "tacho %s --help", c->name);
+}
+
+static bool run_command(struct cli *cli, const struct globals *g, int argc, char **argv, struct err *e)
 {
     if (g->version) {
         puts("tacho " TACHO_VERSION);
         return true;
     }
-    if (argc < 2) {
+    if (g->command == NULL) {
         cli_print_help();
         if (!g->help)
             cli->exit_status = err_exit_status(ERR_USAGE);
         return true;
     }
-    const struct cli_command *command = cli_command_find(argv[1]);
-    if (command == NULL) {
-        err_set(e, ERR_USAGE, "there is no command '%s'", argv[1]);
-        return err_hint(e, "tacho --help lists the commands");
-    }
     if (g->help) {
-        cli_print_command_help(command);
+        cli_print_command_help(g->command);
         return true;
     }
-    cli->command = command->name;
-    return command->fn(cli, argc - 1, argv + 1, e);
+    cli->command = g->command->name;
+    return check_count(g->command, argc - 2, e) && g->command->fn(cli, argc - 1, argv + 1, e);
 }
 
 int main_loop(int argc, char **argv)
 {
     struct config config = {0};
+    struct flags flags;
     struct globals g = {0};
     struct err e = {.pos = ERR_NO_POS};
-    struct cli cli = {.config = &config};
+    struct cli cli = {.config = &config, .flags = &flags};
+    flags_init(&flags);
     cli.colour = isatty(STDOUT_FILENO) && getenv("NO_COLOR") == NULL;
-    bool done = config_load(&config, NULL, &e) && take_flags(&g, &config, &argc, argv, &e) &&
+    bool done = config_load(&config, NULL, &e) && take_flags(&g, &config, &flags, &argc, argv, &e) &&
                 set_up_log(&config, &e);
-    cli.output = g.output;
+    cli.output = done ? g.output : output_asked(argc, argv);
     if (done)
         done = run_command(&cli, &g, argc, argv, &e);
     if (fflush(stdout) != 0 && done)
@@ -222,8 +245,12 @@ int main_loop(int argc, char **argv)
         if (e.code == ERR_NONE)
             e.code = ERR_INTERNAL;
         print_error(cli.output, &e);
+        /* A command that stands for another one keeps that one's statuses free. */
+        if (g.command != NULL && g.command->most == CLI_REST && cli.exit_status == 0)
+            cli.exit_status = 125;
     }
     const int status = done || cli.exit_status != 0 ? cli.exit_status : err_exit_status(e.code);
+    flags_release(&flags);
     config_release(&config);
     return status;
 }

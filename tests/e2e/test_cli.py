@@ -68,3 +68,34 @@ def test_completion_scripts_parse():
     assert done.returncode == 0
     assert "doctor" in tacho("completion", "fish").stdout
     assert tacho("completion", "tcsh").returncode == 2
+
+
+def completed(*words):
+    """What bash would offer for the last word."""
+    script = tacho("completion", "bash").stdout + f"""
+COMP_WORDS=({" ".join(f"'{w}'" for w in ("tacho", *words))}); COMP_CWORD={len(words)}; _tacho; echo "${{COMPREPLY[*]}}"
+"""
+    done = subprocess.run(["bash", "-eu"], input=script, text=True, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_bash_completes_commands_and_each_commands_flags():
+    assert completed("good") == ["goodput"]
+    assert completed("goodput", "--w") == ["--window"]
+    assert completed("run", "--dr") == ["--dry-run"]
+    assert completed("report", "--w") == []
+    assert completed("report", "--js") == ["--json"]
+
+
+def test_flags_stop_at_the_command_of_run(tmp_path):
+    done = tacho("run", "--data", str(tmp_path), "sh", "-c", 'echo "$@"', "sh", "--json", "--name", "--data")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "--json --name --data\n"
+
+
+def test_unknown_flags_are_usage_errors_of_each_command():
+    for command in ("goodput", "report", "why", "runs", "doctor", "serve", "tool"):
+        done = tacho(command, "--nosuch", "--json")
+        assert done.returncode == 2, command
+        assert json.loads(done.stdout)["error"]["message"] == f"tacho {command} has no flag '--nosuch'"
