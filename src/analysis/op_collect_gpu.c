@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/framework_op.h"
 #include "analysis/op_collect.h"
+#include "analysis/spans.h"
 
 /* Kernels of one HLO operation that follow each other in one step are one execution of it. */
 struct run_of_kernels {
@@ -145,18 +146,6 @@ static bool collect_line(struct collector *c, uint32_t line_index)
     return ok && trace_cursor_ok(&cursor, c->err) && close_run(c);
 }
 
-/* Lines that an analyser derived from the streams would count every kernel twice. */
-static bool is_derived(str name)
-{
-    static const char *const words[] = {"Steps", "XLA Modules", "XLA Ops", "Framework Name Scope",
-                                        "Framework Ops", "Source code", "Launch Stats",
-                                        "TensorFlow Ops", "TensorFlow Name Scope", "Source Code"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (str_starts(name, str_from(words[i])))
-            return true;
-    return false;
-}
-
 bool op_collect_gpu(struct op_db *db, const struct trace *t, const struct grouping *g,
                     struct err *e)
 {
@@ -170,7 +159,7 @@ bool op_collect_gpu(struct op_db *db, const struct trace *t, const struct groupi
         uint64_t first = UINT64_MAX, last = 0;
         for (uint32_t l = p->first_line; ok && p->kind == TRACE_PLANE_GPU && l < p->first_line + p->n_lines; l++) {
             const struct trace_line *line = &t->lines[l];
-            if (is_derived(line->name) || line->n_events == 0)
+            if (spans_is_derived(line->name) || line->n_events == 0)
                 continue;
             first = line->start_ps < first ? line->start_ps : first;
             last = line->end_ps > last ? line->end_ps : last;

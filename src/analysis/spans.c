@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/spans.h"
+
+#include <stdlib.h>
+
+#include "analysis/op_metrics.h"
+
+struct collector {
+    const struct trace *trace;
+    struct arena *arena;
+    struct err *err;
+    struct device_spans *out;
+    struct arena scratch;
+};
+
+bool spans_add(struct spans *s, struct arena *a, uint64_t begin_ps, uint64_t end_ps)
+{
+    if (end_ps <= begin_ps)
+        return true;
+    if (s->n > 0) { /* lines come sorted: most events go on where the last one ended */
+        struct interval *last = &s->items[s->n - 1];
+        if (begin_ps >= last->begin_ps && begin_ps <= last->end_ps) {
+            last->end_ps = end_ps > last->end_ps ? end_ps : last->end_ps;
+            return true;
+        }
+    }
+    if (!ARENA_PUSH(a, s->items, s->n, s->capacity))
+        return false;
+    s->items[s->n - 1] = (struct interval){begin_ps, end_ps};
+    return true;
+}
+
+static int by_begin(const void *x, const void *y)
+{
+    const struct interval *a = x, *b = y;
+    return a->begin_ps < b->begin_ps ? -1 : a->begin_ps > b->begin_ps;
+}
+
+void spans_close(struct spans *s)
+{
+    uint32_t kept = 0;
+    if (s->n > 1)
+        qsort(s->items, s->n, sizeof *s->items, by_begin);
+    for (uint32_t i = 0; i < s->n; i++) {
+        if (kept > 0 && s->items[i].begin_ps <= s->items[kept - 1].end_ps) {
+            if (s->items[i].end_ps > s->items[kept - 1].end_ps)
+                s->items[kept - 1].end_ps = s->items[i].end_ps;
+        } else {
+            s->items[kept++] = s->items[i];
+        }
+    }
+    s->n = kept;
+}
+
+uint64_t spans_within(const struct spans *s, uint64_t begin_ps, uint64_t end_ps)
+{
+    uint32_t low = 0, high = s->n; /* the first that ends after begin */
+    while (low < high) {
+        const uint32_t mid = low + (high - low) / 2;
+        if (s->items[mid].end_ps <= begin_ps)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    uint64_t sum = 0;
+    for (uint32_t i = low; i < s->n && s->items[i].begin_ps < end_ps; i++) {
+        const uint64_t from = s->items[i].begin_ps > begin_ps ? s->items[i].begin_ps : begin_ps;
+        const uint64_t to = s->items[i].end_ps < end_ps ? s->items[i].end_ps : end_ps;
+        sum += to - from;
+    }
+    return sum;
+}
+
+bool spans_is_derived(str name)
+{
+    static const char *const words[] = {"Steps", "XLA Modules", "XLA Ops", "Framework Name Scope",
+                                        "Framework Ops", "Source code", "Launch Stats",
+                                        "TensorFlow Ops", "TensorFlow Name Scope", "Source Code"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (str_starts(name, str_from(words[i])))
+            return true;
+    return false;
+}
+
+static bool add(struct collector *c, struct spans *s, const struct trace_event *ev)
+{
+    return spans_add(s, c->arena, ev->start_ps, ev->start_ps + ev->dur_ps) ||
+           arena_full(c->arena, c->err);
+}
+
+static bool add_work(struct collector *c, const struct trace_event *ev, bool is_input)
+{
+    c->out->has_work = true;
+    c->out->has_input |= is_input;
+    return add(c, &c->out->busy, ev) && add(c, &c->out->busy_or_input, ev) &&
+           (is_input || add(c, &c->out->compute, ev));
+}
+
+static bool add_core(struct collector *c, uint32_t line_index)
+{
+    const struct trace_line *line = &c->trace->lines[line_index];
+    struct trace_cursor cursor;
+    struct spans infeed = {0};
+    bool ok = true;
+    for (trace_cursor_init(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);) {
+        str category = {0};
+        const struct trace_event_metadata *m = trace_event_meta(c->trace, line, &cursor.event);
+        if (m != NULL)
+            trace_stat_str(trace_stat_find(m->stats, S("hlo_category")), &category);
+        c->out->has_work = true;
+        if (str_eq(category, S("infeed")))
+            ok = add(c, &infeed, &cursor.event);
+        /* a loop or call encloses its operations, waits among them: they tell, it does not */
+        else if (!op_is_off_duty(category) && !str_eq(category, S("while")) && !str_eq(category, S("conditional")) &&
+                 !str_eq(category, S("call")))
+            ok = add_work(c, &cursor.event, false);
+    }
+    trace_cursor_release(&cursor);
+    if (!ok || !trace_cursor_ok(&cursor, c->err))
+        return false;
+    if (infeed.n == 0)
+        return true;
+    spans_close(&infeed);
+    if (!ARENA_PUSH(c->arena, c->out->infeeds, c->out->n_infeeds, c->out->infeeds_capacity))
+        return arena_full(c->arena, c->err);
+    c->out->infeeds[c->out->n_infeeds - 1] = infeed;
+    c->out->has_input = true;
+    return true;
+}
+
+static bool add_stream(struct collector *c, uint32_t line_index)
+{
+    const struct trace_line *line = &c->trace->lines[line_index];
+    struct trace_cursor cursor;
+    bool ok = true;
+    for (trace_cursor_init(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);) {
+        const str name = trace_event_name(c->trace, line, &cursor.event);
+        ok = add_work(c, &cursor.event, /* both spellings are in use */
+                      str_starts(name, S("MemcpyH2D")) || str_starts(name, S("MemcpyHtoD")));
+    }
+    trace_cursor_release(&cursor);
+    return ok && trace_cursor_ok(&cursor, c->err);
+}
+
+/* A thread of the host: operations of XLA:CPU, and where it steps, its waits for the iterator. */
+static bool add_thread(struct collector *c, uint32_t line_index)
+{
+    const struct trace_line *line = &c->trace->lines[line_index];
+    struct trace_cursor cursor;
+    struct spans waits = {0};
+    bool ok = true, steps = false;
+    for (trace_cursor_init(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);) {
+        struct trace_stats stats;
+        const struct arena_mark mark = arena_mark(&c->scratch);
+        ok = trace_event_stats(c->trace, line, &cursor.event, &c->scratch, &stats, c->err);
+        if (ok && trace_stat_find(stats, S("hlo_op")) != NULL)
+            ok = add_work(c, &cursor.event, false);
+        if (ok && trace_stat_find(stats, S("_r")) != NULL)
+            steps = true;
+        if (ok && str_starts(trace_event_name(c->trace, line, &cursor.event), S("IteratorGetNext")))
+            ok = add(c, &waits, &cursor.event);
+        arena_reset(&c->scratch, mark);
+    }
+    trace_cursor_release(&cursor);
+    if (!ok || !trace_cursor_ok(&cursor, c->err))
+        return false;
+    for (uint32_t i = 0; steps && i < waits.n; i++) {
+        c->out->has_input = true;
+        if (!spans_add(&c->out->busy_or_input, c->arena, waits.items[i].begin_ps, waits.items[i].end_ps))
+            return arena_full(c->arena, c->err);
+    }
+    return true;
+}
+
+static bool collect(struct collector *c)
+{
+    const struct trace *t = c->trace;
+    bool ok = true;
+    for (uint32_t i = 0; ok && i < t->n_lines; i++) {
+        if (t->lines[i].n_events == 0)
+            continue;
+        switch (t->planes[t->lines[i].plane_index].kind) {
+        case TRACE_PLANE_TPU:
+            ok = !str_eq(t->lines[i].name, S("XLA Ops")) || add_core(c, i);
+            break;
+        case TRACE_PLANE_GPU:
+            ok = spans_is_derived(t->lines[i].name) || add_stream(c, i);
+            break;
+        case TRACE_PLANE_HOST:
+            ok = add_thread(c, i);
+            break;
+        default:
+            break;
+        }
+    }
+    return ok;
+}
+
+bool device_spans_of(const struct trace *t, struct arena *a, struct device_spans *out, struct err *e)
+{
+    struct collector c = {.trace = t, .arena = a, .err = e, .out = out};
+    *out = (struct device_spans){0};
+    arena_init(&c.scratch, "steps", 0);
+    const bool ok = collect(&c);
+    arena_release(&c.scratch);
+    spans_close(&out->busy);
+    spans_close(&out->compute);
+    spans_close(&out->busy_or_input);
+    return ok;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When the devices of one trace worked, computed and waited for input, as disjoint intervals.
+ *
+ * Work: XLA Ops of TPU cores, streams of GPUs, and on CPU the host events that name an hlo_op;
+ * several at once count once. Intervals live in the arena. Times: picoseconds of the trace. */
+#ifndef TACHO_ANALYSIS_SPANS_H
+#define TACHO_ANALYSIS_SPANS_H
+
+#include "model/trace.h"
+
+struct interval {
+    uint64_t begin_ps, end_ps;
+};
+
+struct spans { /* sorted and disjoint once closed */
+    struct interval *items;
+    uint32_t n, capacity;
+};
+
+struct device_spans {
+    struct spans busy;          /* any work but waiting for the host (infeed, send and their kin) */
+    struct spans compute;       /* busy without copies from the host to a GPU */
+    struct spans busy_or_input; /* busy, and what the stepping thread waits in IteratorGetNext */
+    struct spans *infeeds;      /* of each TPU core that has any */
+    uint32_t n_infeeds, infeeds_capacity;
+    bool has_work, has_input;   /* false: nothing of the kind in the trace */
+};
+
+MUST_CHECK bool device_spans_of(const struct trace *t, struct arena *a, struct device_spans *out,
+                                struct err *e);
+
+/* Adds an interval; false beyond the arena's cap. */
+bool spans_add(struct spans *s, struct arena *a, uint64_t begin_ps, uint64_t end_ps);
+/* Sorts and joins what was added. */
+void spans_close(struct spans *s);
+/* How much of [begin, end) the closed spans cover. */
+uint64_t spans_within(const struct spans *s, uint64_t begin_ps, uint64_t end_ps);
+/* Lines of a GPU plane that an analyser derived from the streams. */
+bool spans_is_derived(str line_name);
+
+#endif
