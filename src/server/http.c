@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -72,7 +73,46 @@ static enum MHD_Result gather_one(void *ctx, enum MHD_ValueKind kind, const char
     return MHD_YES;
 }
 
-static void take_head(struct call *c, const char *url, const char *method)
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+/* Percent-decodes up to the '?'. What would change the meaning of the whole stays as it came: an
+ * encoded slash or NUL, and what is no escape. */
+static str decode_path(struct arena *a, str raw)
+{
+    size_t n = 0;
+    const ptrdiff_t end = str_find_char(raw, '?');
+    if (end >= 0)
+        raw.n = (size_t)end;
+    char *out = ARENA_ARRAY(a, char, raw.n + 1);
+    for (size_t i = 0; out != NULL && i < raw.n; i++) {
+        const bool escape = raw.p[i] == '%' && i + 2 < raw.n;
+        const int high = escape ? hex_digit(raw.p[i + 1]) : -1,
+                  low = escape ? hex_digit(raw.p[i + 2]) : -1, byte = high * 16 + low;
+        if (high >= 0 && low >= 0 && byte != 0 && byte != '/') {
+            out[n++] = (char)byte;
+            i += 2;
+        } else {
+            out[n++] = raw.p[i];
+        }
+    }
+    return (str){out, out == NULL ? 0 : n};
+}
+
+/* libmicrohttpd decodes the path before on_access sees it; here it still is as it came. */
+static void *on_uri(void *ctx, const char *uri, struct MHD_Connection *mhd)
+{
+    struct call *c = call_new(ctx, mhd);
+    c->req.path = decode_path(&c->req.arena, str_from(uri));
+    return c;
+}
+
+static void take_head(struct call *c, const char *method)
 {
     struct http_request *r = &c->req;
     struct gather query = {.a = &r->arena}, headers = {.a = &r->arena};
@@ -80,7 +120,6 @@ static void take_head(struct call *c, const char *url, const char *method)
     MHD_get_connection_values(c->mhd, MHD_HEADER_KIND, gather_one, &headers);
     c->is_head = strcmp(method, "HEAD") == 0;
     r->method = arena_str(&r->arena, c->is_head ? S("GET") : str_from(method));
-    r->path = arena_str(&r->arena, str_from(url));
     r->query = query.items;
     r->n_query = query.n;
     r->headers = headers.items;
@@ -147,6 +186,15 @@ static bool add_body(struct call *c, const char *p, size_t n)
     return true;
 }
 
+/* Takes c out of the list of those that wait; with server->lock held. */
+static void unlist(struct call *c)
+{
+    *c->self = c->next;
+    if (c->next != NULL)
+        c->next->self = c->self;
+    atomic_fetch_sub(&c->server->n_suspended, 1);
+}
+
 static void work(void *arg)
 {
     struct call *c = arg;
@@ -156,10 +204,7 @@ static void work(void *arg)
     http_compress(&c->req, &c->resp);
     pthread_mutex_lock(&s->lock);
     if (c->state == CALL_WORKING) {
-        *c->self = c->next;
-        if (c->next != NULL)
-            c->next->self = c->self;
-        atomic_fetch_sub(&s->n_suspended, 1);
+        unlist(c);
         c->state = CALL_DONE;
         MHD_resume_connection(c->mhd);
     }
@@ -167,11 +212,13 @@ static void work(void *arg)
     call_unref(c);
 }
 
+/* The pools are asked with the lock held: http_close, which frees them, sets `closing` first. */
 static enum MHD_Result start_work(struct call *c)
 {
     struct http_server *s = c->server;
     clear_deadline(c);
     pthread_mutex_lock(&s->lock);
+    atomic_fetch_add(&c->n_references, 1);
     c->state = CALL_WORKING;
     c->suspended_ns = clock_monotonic_ns();
     c->next = s->suspended;
@@ -180,23 +227,18 @@ static enum MHD_Result start_work(struct call *c)
     c->self = &s->suspended;
     s->suspended = c;
     atomic_fetch_add(&s->n_suspended, 1);
-    atomic_fetch_add(&c->n_references, 1);
     MHD_suspend_connection(c->mhd);
-    pthread_mutex_unlock(&s->lock);
-    if (pool_submit(c->req.slow ? s->slow_workers : s->workers, work, c))
-        return MHD_YES;
-    pthread_mutex_lock(&s->lock);
-    if (c->state == CALL_WORKING) {
-        *c->self = c->next;
-        if (c->next != NULL)
-            c->next->self = c->self;
-        atomic_fetch_sub(&s->n_suspended, 1);
+    const bool taken =
+        !s->closing && pool_submit(c->req.slow ? s->slow_workers : s->workers, work, c);
+    if (!taken) {
+        unlist(c);
         c->state = CALL_DONE;
-        http_set_error(&c->resp, 503, "too many requests wait");
+        http_set_error(&c->resp, 503, s->closing ? "the server ends" : "too many requests wait");
         MHD_resume_connection(c->mhd);
     }
     pthread_mutex_unlock(&s->lock);
-    call_unref(c);
+    if (!taken)
+        call_unref(c);
     return MHD_YES;
 }
 
@@ -215,12 +257,11 @@ static enum MHD_Result on_access(void *ctx, struct MHD_Connection *mhd, const ch
                                  const char *method, const char *version, const char *upload,
                                  size_t *upload_bytes, void **con_cls)
 {
-    (void)version;
+    (void)ctx, (void)mhd, (void)url, (void)version;
     struct call *c = *con_cls;
-    if (c == NULL) {
-        c = call_new(ctx, mhd);
-        *con_cls = c;
-        take_head(c, url, method);
+    if (!c->has_head) {
+        c->has_head = true;
+        take_head(c, method);
         return begin_call(c);
     }
     if (*upload_bytes > 0) {
@@ -265,6 +306,8 @@ static void on_connection(void *ctx, struct MHD_Connection *mhd, void **context,
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
         struct connection *n = map_alloc(1, sizeof *n);
         n->fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+        const unsigned silence_ms = HTTP_IDLE_S * 1000u; /* a client that vanished: no FIN comes */
+        (void)setsockopt(n->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &silence_ms, sizeof silence_ms);
         n->deadline_ns = clock_monotonic_ns() + HTTP_IDLE_S * (uint64_t)NS_PER_S;
         *context = n;
         atomic_fetch_add(&s->n_connections, 1);
@@ -366,6 +409,7 @@ struct http_server *http_open(const struct http_options *o, struct err *e)
         (unsigned)LIMIT_HTTP_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)INACTIVITY_S,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_BYTES_MAX, MHD_OPTION_NOTIFY_COMPLETED,
         on_completed, s, MHD_OPTION_NOTIFY_CONNECTION, on_connection, s,
+        MHD_OPTION_URI_LOG_CALLBACK, on_uri, s,
         MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
     if (s->daemon == NULL) {
         err_set(e, ERR_INTERNAL, "cannot start the HTTP server");

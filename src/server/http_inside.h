@@ -35,7 +35,7 @@ struct call { /* one request and its answer; the loop and a worker have a refere
     uint64_t discarded;    /* bytes of a body that is too big */
     enum call_state state; /* guarded by server->lock */
     uint64_t suspended_ns;
-    bool answer_now, too_big, is_head;
+    bool has_head, answer_now, too_big, is_head;
     atomic_int n_references;
     struct call *next, **self; /* list of suspended calls, guarded by server->lock */
 };

@@ -129,7 +129,9 @@ struct MHD_Response *http_stream_response(struct http_stream *st)
     if (st->next != NULL)
         st->next->self = &st->next;
     s->streams = st;
+    pthread_mutex_lock(&st->lock);
     st->ended = st->ended || s->closing;
+    pthread_mutex_unlock(&st->lock);
     pthread_mutex_unlock(&s->lock);
     atomic_fetch_add(&s->n_streams, 1);
     return m;

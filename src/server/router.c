@@ -49,6 +49,32 @@ const struct route *router_find(str method, str path, str params[static HTTP_PAR
     return NULL;
 }
 
+/* "GET, HEAD, PUT": what a path takes. */
+static str allowed_methods(struct http_request *req)
+{
+    str params[HTTP_PARAMS_MAX], out = {0};
+    for (uint32_t i = 0; i < route_count; i++) {
+        const struct route *r = &route_table[i];
+        if (path_fits(str_from(r->path), req->path, params))
+            out = arena_printf(&req->arena, "%.*s%s%s%s", STR_ARG(out), out.n > 0 ? ", " : "",
+                               r->method, strcmp(r->method, "GET") == 0 ? ", HEAD" : "");
+    }
+    return out;
+}
+
+/* Tachograph-Protocol, when a client sends it. */
+static bool check_protocol(const struct http_request *req, struct err *e)
+{
+    const str text = http_header(req, "Tachograph-Protocol");
+    uint64_t n = SERVER_PROTOCOL;
+    if (text.n > 0 && (!str_to_u64(text, &n) || n < SERVER_PROTOCOL_OLDEST))
+        return err_set(e, ERR_USAGE, "Tachograph-Protocol '%.*s' is not a number from %d to %d",
+                       STR_ARG(text), SERVER_PROTOCOL_OLDEST, SERVER_PROTOCOL);
+    return n <= SERVER_PROTOCOL ||
+           err_set(e, ERR_TOO_NEW, "the client speaks protocol %llu, this server at most %d",
+                   (unsigned long long)n, SERVER_PROTOCOL);
+}
+
 static bool is_api(str path)
 {
     return str_starts(path, S("/api/")) || str_eq(path, S("/api"));
@@ -83,14 +109,16 @@ static bool find_and_allow(struct server *s, struct http_request *req, struct ht
     if ((r == NULL || r->role != ROLE_NONE) && !auth_check_token(s->auth, req, e))
         return false;
     if (r == NULL && other_method) {
-        err_set(e, ERR_USAGE, "'%.*s' does not take %.*s", STR_ARG(req->path),
-                STR_ARG(req->method));
-        return false;
+        http_add_header(resp, "Allow", allowed_methods(req));
+        return err_set(e, ERR_METHOD, "'%.*s' does not take %.*s", STR_ARG(req->path),
+                       STR_ARG(req->method));
     }
     if (r == NULL)
         return err_set(e, ERR_NOT_FOUND, "no such route: '%.*s'", STR_ARG(req->path));
     if (r->role != ROLE_NONE &&
         !auth_check_role((enum store_role)req->role, (enum store_role)r->role, e))
+        return false;
+    if (is_api(req->path) && !check_protocol(req, e))
         return false;
     req->route = r;
     req->slow = r->speed == ROUTE_SLOW;
@@ -110,6 +138,17 @@ bool router_begin(void *ctx, struct http_request *req, struct http_response *res
     return false;
 }
 
+void server_hide_paths(const struct server *s, struct err *e)
+{
+    const str folder = str_from(s->data_dir), shown = S("<data>");
+    ptrdiff_t at;
+    while (folder.n > shown.n && (at = str_find(str_from(e->msg), folder)) >= 0) {
+        char *to = e->msg + at;
+        memcpy(to, shown.p, shown.n);
+        memmove(to + shown.n, to + folder.n, strlen(to + folder.n) + 1);
+    }
+}
+
 void router_handle(void *ctx, struct http_request *req, struct http_response *resp)
 {
     struct err e = {.pos = ERR_NO_POS};
@@ -121,6 +160,7 @@ void router_handle(void *ctx, struct http_request *req, struct http_response *re
     if (err_http_status(e.code) >= 500)
         log_error("request %llu: %s %.*s: %s", (unsigned long long)req->number, r->method,
                   STR_ARG(req->path), e.msg);
+    server_hide_paths(ctx, &e);
     resp->n_headers = 0;
     resp->cache = NULL;
     resp->is_gzip = false;
@@ -234,7 +274,8 @@ bool page_token_take(struct http_request *req, int64_t *number, str *name, struc
         text[i] = (char)(high * 16 + low);
     }
     str head;
-    ok = ok && str_cut((str){text, hex.n / 2}, '.', &head, name) && str_to_i64(head, number);
+    ok = ok && str_cut((str){text, hex.n / 2}, '.', &head, name) && name->n > 0 &&
+         str_to_i64(head, number);
     return ok ||
            err_set(e, ERR_USAGE, "page_token '%.*s' is none that was given out", STR_ARG(hex));
 }

@@ -14,7 +14,7 @@ bool route_server(struct server *s, struct http_request *req, struct http_respon
     reply_begin(&j, resp);
     json_object(&j);
     json_kcstr(&j, "version", TACHO_VERSION);
-    json_ki64(&j, "protocol", 1);
+    json_ki64(&j, "protocol", SERVER_PROTOCOL);
     json_kcstr(&j, "role", store_role_word((enum store_role)req->role));
     json_ktime(&j, "started", s->started_ns);
     json_ktime(&j, "now", clock_wall_ns());

@@ -11,6 +11,9 @@
 #include "server/server.h"
 #include "store/store.h"
 
+#define SERVER_PROTOCOL 1 /* Tachograph-Protocol: the newest one, and the oldest still served */
+#define SERVER_PROTOCOL_OLDEST 1
+
 struct run_cache;
 struct follower;
 struct queue;
@@ -57,6 +60,9 @@ void router_handle(void *ctx, struct http_request *req, struct http_response *re
 /* The route of method and path with its parameters; *other_method when only the path fits. */
 const struct route *router_find(str method, str path, str params[static HTTP_PARAMS_MAX],
                                 bool *other_method);
+
+/* Takes the data folder's path out of the message: clients see "<data>/…". */
+void server_hide_paths(const struct server *s, struct err *e);
 
 /* ---- answers ---- */
 /* A JSON writer on resp's body; the caller ends with reply_json. */

@@ -106,6 +106,7 @@ bool session_job_run(void *ctx, const struct store_job *job, struct err *e)
     bool ok = s->meta->ops->session_get(s->meta, job->subject, &a, &t, e);
     if (ok && !make_report(s, &t, &a, e)) {
         struct err unsaid = {0};
+        server_hide_paths(s, e); /* it is kept, and shown to clients */
         t.report_status = S("failed");
         t.first_finding = arena_str(&a, str_from(e->msg));
         if (!s->meta->ops->session_put(s->meta, &t, NULL, 0, &unsaid))
