@@ -6,7 +6,7 @@ BUILD ?= build
 PYTHON ?= .venv/bin/python3
 MESON_FLAGS ?=
 
-.PHONY: all setup web demo check check-long bench fuzz lint cover install uninstall clean
+.PHONY: all setup web docs demo check check-long bench fuzz lint cover install uninstall clean
 
 all: web $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -23,6 +23,10 @@ web/dist/index.html: $(wildcard web/package.json web/package-lock.json web/index
 	@echo "web: npm ci, npm run build"
 	@cd web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && npm run build --silent
 	@touch $@
+
+# Man pages and docs/reference from the tables; committed, and compared by make check.
+docs: all
+	@python3 tools/gen-docs $(BUILD)/tacho
 
 demo:
 	@echo "make demo: installs what it needs (Debian packages, .venv with JAX: about 250 MB of downloads the first time),"

@@ -75,7 +75,7 @@ def completed(*words):
     script = tacho("completion", "bash").stdout + f"""
 COMP_WORDS=({" ".join(f"'{w}'" for w in ("tacho", *words))}); COMP_CWORD={len(words)}; _tacho; echo "${{COMPREPLY[*]}}"
 """
-    done = subprocess.run(["bash", "-eu"], input=script, text=True, capture_output=True)
+    done = subprocess.run(["bash", "-u"], input=script, text=True, capture_output=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 

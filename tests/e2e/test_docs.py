@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The man and reference pages say what the tables say, and man takes them without a warning."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TACHO = os.environ.get("TACHO_BIN", str(ROOT / "build/tacho"))
+
+
+def test_pages_equal_the_tables():
+    done = subprocess.run([sys.executable, ROOT / "tools/gen-docs", "--check", TACHO], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_row_of_the_def_files_is_in_the_dump():
+    """Counted in the sources, not by the code that prints them."""
+    tables = json.loads(subprocess.run([TACHO, "help", "--json"], capture_output=True, text=True, check=True).stdout)
+    for name, path in {"commands": "cli/commands.def", "config": "base/config.def", "errors": "base/errors.def",
+                       "limits": "base/limits.def", "categories": "model/categories.def",
+                       "metrics": "model/metrics.def",
+                       "findings": "report/findings.def", "routes": "server/routes.def",
+                       "tools": "analysis/tools.def"}.items():
+        rows = sum(line.startswith("X(") for line in (ROOT / "src" / path).read_text().splitlines())
+        assert len(tables[name]) == rows > 0, name
+    flags = sum(line.startswith("X(") for line in (ROOT / "src/cli/flags.def").read_text().splitlines())
+    assert sum(len(c["flags"]) for c in tables["commands"]) == flags
+
+
+@pytest.mark.skipif(shutil.which("man") is None and shutil.which("mandoc") is None, reason="neither man nor mandoc")
+def test_man_pages_have_no_warnings():
+    for page in sorted((ROOT / "docs/man").glob("*.1")):
+        words = ["mandoc", "-T", "lint", "-W", "warning"] if shutil.which("mandoc") else ["man", "--warnings", "-l"]
+        done = subprocess.run([*words, page], capture_output=True, text=True,
+                              env={**os.environ, "MANPAGER": "cat", "LC_ALL": "C.UTF-8"})
+        said = done.stderr + (done.stdout if words[0] == "mandoc" else "")
+        assert done.returncode == 0 and said == "", f"{page}: {said}"
