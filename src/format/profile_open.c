@@ -8,6 +8,8 @@
 
 #include "base/file.h"
 #include "base/limits.h"
+#include "format/chrome.h"
+#include "format/json_scan.h"
 #include "format/xspace.h"
 
 #define ENDING ".xplane.pb"
@@ -29,8 +31,29 @@ static int spill_open(void)
     return -1;
 }
 
+enum file_kind { FILE_OTHER = 0, FILE_XSPACE, FILE_JSON };
+
+/* By the first bytes. A damaged file that is named as an XSpace is one. Of gzip the content is not
+ * looked at here: that is the parser's business. */
+static enum file_kind file_kind(int fd, str name)
+{
+    char bytes[4096];
+    const ssize_t n = pread(fd, bytes, sizeof bytes, 0);
+    const str head = {bytes, n > 0 ? (size_t)n : 0};
+    if (json_scan_looks_like(head) && !str_ends(name, S(ENDING)))
+        return FILE_JSON;
+    return str_ends(name, S(ENDING)) || (n > 0 && xspace_looks_like(head)) ? FILE_XSPACE : FILE_OTHER;
+}
+
 static str name_stem(str name)
 {
+    static const str json[] = {STR_INIT(".gz"), STR_INIT(".json"), STR_INIT(".trace"), STR_INIT(".pt")};
+    const size_t n = name.n;
+    for (size_t i = 0; i < sizeof json / sizeof *json; i++)
+        if (str_ends(name, json[i]) && name.n > json[i].n)
+            name.n -= json[i].n;
+    if (name.n < n)
+        return name;
     if (str_ends(name, S(ENDING)))
         return str_sub(name, 0, name.n - (sizeof ENDING - 1));
     return str_ends(name, S(".pb")) ? str_sub(name, 0, name.n - 3) : name;
@@ -67,24 +90,33 @@ static bool source_add(struct profile_source *s, const char *path, struct err *e
     f->host = stem_host(f->target);
     f->fd = fd;
     f->size_bytes = (uint64_t)st.st_size;
+    f->import_fd = -1;
+    f->spill_fd = -1;
+    if (file_kind(fd, path_base(str_from(path))) == FILE_JSON && (f->import_fd = spill_open()) < 0)
+        return err_sys(e, "cannot import '%s': no room for a temporary file", path);
     f->spill_fd = f->size_bytes >= SPILL_LEAST_BYTES ? spill_open() : -1;
     return true;
 }
 
-/* True for a file that is an XSpace by its first bytes, or is named as one (it may be damaged). */
-static bool file_wanted(const char *path)
+/* Of the files in a folder JSON counts only when it says early that it is a trace (or is gzip): a
+ * session's report lies there too. */
+static enum file_kind file_kind_at(const char *path)
 {
     struct stat st;
     if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
-        return false;
-    if (str_ends(str_from(path), S(ENDING)))
-        return true;
+        return FILE_OTHER;
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    char head[64];
-    const ssize_t n = fd < 0 ? -1 : pread(fd, head, sizeof head, 0);
-    if (fd >= 0)
-        close(fd);
-    return n > 0 && xspace_looks_like((str){head, (size_t)n});
+    if (fd < 0) /* let opening it say why */
+        return str_ends(str_from(path), S(ENDING)) ? FILE_XSPACE : FILE_OTHER;
+    enum file_kind kind = file_kind(fd, path_base(str_from(path)));
+    char bytes[4096];
+    const ssize_t n = kind == FILE_JSON ? pread(fd, bytes, sizeof bytes, 0) : 0;
+    const str head = {bytes, n > 0 ? (size_t)n : 0};
+    if (kind == FILE_JSON && bytes[0] != 0x1f && str_find(head, S("\"ph\"")) < 0 &&
+        str_find(head, S("\"traceEvents\"")) < 0)
+        kind = FILE_OTHER;
+    close(fd);
+    return kind;
 }
 
 struct search {
@@ -118,7 +150,7 @@ static void search_offer(struct search *q, const char *dir, int64_t mtime_ns)
     q->best_mtime_ns = mtime_ns;
 }
 
-/* Offers every folder at or below dir that holds an XSpace. Folders that cannot be read are passed over. */
+/* Offers every folder at or below dir that holds a profile. Folders that cannot be read are passed over. */
 static void search_folder(struct search *q, const char *dir, unsigned depth)
 {
     str *names;
@@ -135,14 +167,14 @@ static void search_folder(struct search *q, const char *dir, unsigned depth)
         const int64_t mtime = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
         if (S_ISDIR(st.st_mode) && depth < SEARCH_DEPTH)
             search_folder(q, path, depth + 1);
-        else if (!S_ISDIR(st.st_mode) && file_wanted(path) && mtime > newest)
+        else if (!S_ISDIR(st.st_mode) && file_kind_at(path) != FILE_OTHER && mtime > newest)
             newest = mtime;
     }
     if (newest != INT64_MIN)
         search_offer(q, dir, newest);
 }
 
-static bool folder_add(struct profile_source *s, const char *dir, struct err *e)
+static bool folder_add_kind(struct profile_source *s, const char *dir, enum file_kind kind, struct err *e)
 {
     str *names;
     size_t n;
@@ -152,10 +184,16 @@ static bool folder_add(struct profile_source *s, const char *dir, struct err *e)
         const char *path = path_join(&s->arena, dir, names[i]);
         if (path == NULL)
             return arena_full(&s->arena, e);
-        if (file_wanted(path) && !source_add(s, path, e))
+        if (file_kind_at(path) == kind && !source_add(s, path, e))
             return false;
     }
     return true;
+}
+
+/* JAX writes the same events as JSON beside its XSpace: that is not a second target. */
+static bool folder_add(struct profile_source *s, const char *dir, struct err *e)
+{
+    return folder_add_kind(s, dir, FILE_XSPACE, e) && (s->n_files > 0 || folder_add_kind(s, dir, FILE_JSON, e));
 }
 
 static char *trim_slashes(struct arena *a, const char *path)
@@ -210,11 +248,30 @@ void profile_source_release(struct profile_source *s)
     for (uint32_t i = 0; i < s->n_files; i++) {
         if (s->files[i].fd >= 0)
             close(s->files[i].fd);
+        if (s->files[i].import_fd >= 0)
+            close(s->files[i].import_fd);
         if (s->files[i].spill_fd >= 0)
             close(s->files[i].spill_fd);
     }
     arena_release(&s->arena);
     *s = (struct profile_source){0};
+}
+
+/* The descriptor to load from: the file's own, or that of the XSpace made from it. -1 and e. */
+static int file_take(struct profile_file *f, struct err *e)
+{
+    int fd = f->fd;
+    if (f->import_fd >= 0) {
+        const bool ok = chrome_import(f->fd, f->import_fd, e) || err_wrap(e, "cannot open '%s'", f->path);
+        close(f->fd);
+        fd = f->import_fd;
+        if (!ok) {
+            close(fd);
+            fd = -1;
+        }
+    }
+    f->fd = f->import_fd = -1;
+    return fd;
 }
 
 struct profile *profile_load(struct profile_source *s, struct err *e)
@@ -228,9 +285,11 @@ struct profile *profile_load(struct profile_source *s, struct err *e)
         struct profile_file *f = &s->files[i];
         const struct xspace_options o = {
             .file = str_from(f->path), .host = f->host, .spill_fd = f->spill_fd};
-        const int fd = f->fd;
-        f->fd = f->spill_fd = -1;
-        struct trace *t = xspace_load(fd, &o, e);
+        f->spill_fd = -1;
+        const int fd = file_take(f, e);
+        struct trace *t = fd < 0 ? NULL : xspace_load(fd, &o, e);
+        if (fd < 0 && o.spill_fd >= 0)
+            close(o.spill_fd);
         if (t == NULL) {
             profile_free(p);
             return NULL;

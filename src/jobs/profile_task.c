@@ -32,14 +32,15 @@ bool profile_task_run(const char *path, const struct parser_limits *limits, prof
     struct profile_source source;
     if (!profile_find(&source, path, e))
         return false;
-    int *fds = map_alloc((size_t)source.n_files * 2, sizeof *fds);
+    int *fds = map_alloc((size_t)source.n_files * 3, sizeof *fds);
     for (uint32_t i = 0; i < source.n_files; i++) {
-        fds[2 * i] = source.files[i].fd;
-        fds[2 * i + 1] = source.files[i].spill_fd;
+        fds[3 * i] = source.files[i].fd;
+        fds[3 * i + 1] = source.files[i].spill_fd;
+        fds[3 * i + 2] = source.files[i].import_fd;
     }
     struct work w = {.source = &source, .fn = fn, .ctx = ctx};
     const struct parser_task task = {
-        .what = path, .keep_fds = fds, .n_keep_fds = source.n_files * 2, .fn = work_run, .ctx = &w};
+        .what = path, .keep_fds = fds, .n_keep_fds = source.n_files * 3, .fn = work_run, .ctx = &w};
     const bool ok = parser_run(limits, &task, out, e);
     map_free(fds);
     profile_source_release(&source);
