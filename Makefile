@@ -6,7 +6,7 @@ BUILD ?= build
 PYTHON ?= .venv/bin/python3
 MESON_FLAGS ?=
 
-.PHONY: all setup web docs demo check check-long bench fuzz lint cover install uninstall clean
+.PHONY: all setup web docs demo check check-peers check-long bench fuzz lint cover install uninstall clean
 
 all: web $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -41,6 +41,13 @@ check:
 	@tools/bootstrap check
 	@$(MAKE) -s web
 	@$(PYTHON) tools/run-checks
+
+check-peers:
+	@echo "make check-peers: installs what it needs (also JAX, PyTorch, TensorBoard and XProf: about 1 GB of downloads the first time),"
+	@echo "  builds into build-check/, runs the tests beside real servers."
+	@tools/bootstrap peers
+	@$(MAKE) -s web
+	@$(PYTHON) tools/run-checks --peers
 
 check-long:
 	@echo "make check-long: the many-trial versions of the tests (crashes, fuzzing, arm64 under qemu-user)."
