@@ -4,7 +4,6 @@ and counts the steps that we count."""
 import gzip
 import json
 import os
-import pathlib
 import subprocess
 import time
 import urllib.request
@@ -63,5 +62,7 @@ def test_xprof_sees_the_events_that_we_see(profile_url, data):
     theirs = {e["name"] for e in trace["traceEvents"] if e.get("ph") == "X"}
     ours = json.loads(subprocess.run([TACHO, "tool", "trace_viewer", str(session), "--json"], capture_output=True,
                                      text=True, check=True, timeout=60).stdout)
-    assert "train" in theirs
-    assert theirs & {e["name"] for e in ours["traceEvents"] if e.get("ph") == "X"} >= {"train"}
+    ours = {e["name"] for e in ours["traceEvents"] if e.get("ph") == "X"}
+    assert len(theirs) > 20  # XProf shows a part of a large trace, and adds rows of steps that it derives
+    strange = [name for name in theirs - ours if not name.isdigit()]
+    assert not strange, strange
