@@ -30,7 +30,7 @@ static bool write_page(const struct report_loaded *l, const char *path, struct e
 {
     struct buf page;
     buf_init(&page, LIMIT_PARSER_OUTPUT_BYTES);
-    const bool ok = report_print_html(&l->report, &l->ledger, &page, e) &&
+    const bool ok = report_print_html(&l->report, l->has_ledger ? &l->ledger : NULL, &page, e) &&
                     (file_replace(path, buf_str(&page), 0644, e) || err_wrap(e, "cannot write '%s'", path));
     buf_release(&page);
     return ok;

@@ -23,6 +23,7 @@ static void add_number(struct answer *w, const struct finding_evidence *v)
 static struct answer answer_of(struct arena *a, const struct report *r, const char *run)
 {
     struct answer w = {0};
+    const str source = r->is_run ? S("goodput") : S("profile");
     const str name = run == NULL ? S("last") : str_from(run);
     if (r->n_findings > 0) {
         const struct finding *f = &r->findings[0];
@@ -33,11 +34,11 @@ static struct answer answer_of(struct arena *a, const struct report *r, const ch
     } else {
         w.sentence = r->optimal ? S("Nothing found that costs time.")
                                 : S("Nothing found, but too little was measured to say that all is well.");
-        w.next = arena_printf(a, "tacho goodput %.*s", STR_ARG(name));
+        w.next = arena_printf(a, r->is_run ? "tacho goodput %.*s" : "tacho tool hlo_stats %.*s", STR_ARG(name));
     }
     for (uint32_t i = 0; i < r->n_key_metrics; i++) {
         const struct table_value *v = &r->key_metrics[i];
-        const struct finding_evidence number = {S("goodput"), v->column.name, v->cell, v->column.unit, {0}};
+        const struct finding_evidence number = {source, v->column.name, v->cell, v->column.unit, {0}};
         if (v->cell.known)
             add_number(&w, &number);
     }

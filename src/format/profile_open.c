@@ -119,6 +119,11 @@ static enum file_kind file_kind_at(const char *path)
     return kind;
 }
 
+bool profile_is_file(const char *path)
+{
+    return file_kind_at(path) != FILE_OTHER;
+}
+
 struct search {
     struct profile_source *s;
     char *best;            /* folder of the newest session so far */

@@ -41,6 +41,9 @@ void profile_source_release(struct profile_source *s);
 /* NULL and e on failure. Takes the descriptors of s either way. */
 struct profile *profile_load(struct profile_source *s, struct err *e);
 
+/* True for a file that is a profile by its first bytes, or is named as an XSpace (it may be damaged). */
+bool profile_is_file(const char *path);
+
 /* Both steps in this process. */
 struct profile *profile_open(const char *path, struct err *e);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/profile_task.h"
 
+#include "analysis/facts.h"
 #include "base/file.h"
 #include "base/limits.h"
 #include "format/profile_open.h"
@@ -93,4 +94,29 @@ bool profile_task_trace(const char *path, const struct parser_limits *limits, en
 {
     struct view_work w = {.view = view, .params = params, .n_params = n_params};
     return profile_task_run(path, limits, view_work_run, &w, out, e);
+}
+
+static bool facts_work_run(struct profile *p, void *ctx, struct buf *out, struct err *e)
+{
+    struct profile_facts f;
+    struct arena a;
+    (void)ctx;
+    arena_init(&a, "profile facts", LIMIT_ARENA_TOOL_BYTES);
+    const bool ok = profile_facts_of(p, &a, &f, e) && profile_facts_pack(&f, out, e);
+    arena_release(&a);
+    return ok;
+}
+
+bool profile_task_facts(const char *path, const struct parser_limits *limits, struct arena *a,
+                        struct profile_facts *out, struct err *e)
+{
+    struct buf packed;
+    buf_init(&packed, LIMIT_PARSER_OUTPUT_BYTES);
+    bool ok = profile_task_run(path, limits, facts_work_run, NULL, &packed, e);
+    if (ok) {
+        const str kept = arena_str(a, buf_str(&packed));
+        ok = kept.p != NULL ? profile_facts_unpack(kept, a, out, e) : arena_full(a, e);
+    }
+    buf_release(&packed);
+    return ok;
 }

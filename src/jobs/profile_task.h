@@ -11,6 +11,7 @@
 
 #include "analysis/tiles.h"
 #include "jobs/parser.h"
+#include "model/profile_facts.h"
 
 typedef bool (*profile_fn)(struct profile *p, void *ctx, struct buf *out, struct err *e);
 
@@ -25,5 +26,8 @@ MUST_CHECK bool profile_task_tool(const char *path, const struct parser_limits *
 MUST_CHECK bool profile_task_trace(const char *path, const struct parser_limits *limits,
                                    enum tiles_view view, const struct tool_param *params,
                                    uint32_t n_params, struct buf *out, struct err *e);
+/* What the report's rules stand on (model/profile_facts.h). Lives in a. */
+MUST_CHECK bool profile_task_facts(const char *path, const struct parser_limits *limits, struct arena *a,
+                                   struct profile_facts *out, struct err *e);
 
 #endif

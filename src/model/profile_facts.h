@@ -3,8 +3,8 @@
  * of the report stand on.
  *
  * A number that the profile cannot tell has `known` false: it is unknown, never zero. Times are
- * picoseconds. Device times are per device and summed over devices, so busy + idle = devices times
- * window. On a CPU backend one host stands for one device: the union of the intervals in which its
+ * picoseconds. Device times are per device and summed over devices: busy + idle of a device is its
+ * host's window. On a CPU backend one host stands for one device: the union of the intervals in which its
  * executor threads ran operations.
  *
  * Text borrows the profile; arrays live in the arena given. Thread: one at a time per arena. */
@@ -48,18 +48,19 @@ struct profile_facts {
     struct device_fact *devices;
     uint32_t n_devices;
     struct fact_ps window_ps;   /* first to last activity of any device, longest over hosts */
+    int64_t window_from_ns;     /* its begin, wall clock; only with has_epoch */
     struct fact_ps busy_ps;     /* Σ over devices of the union of their work */
-    struct fact_ps idle_ps;     /* Σ over devices of window - busy */
+    struct fact_ps idle_ps;     /* Σ over devices of their host's window - busy */
     struct step_fact *steps;    /* by host, then start */
     uint32_t n_steps;
-    struct fact_ps median_step_ps;
+    struct fact_ps median_step_ps; /* of the complete ones: first and last of a host left out */
     struct fact_ps input_wait_ps;   /* Σ over steps; unknown without a sign of an input pipeline */
     struct fact_ps host_compile_ps; /* union of compilation that began after the second step */
     uint32_t n_compiles_after_warmup;
     struct op_fact top_ops[FACTS_TOP_OPS]; /* by self time */
     uint32_t n_top_ops;
     uint64_t op_self_ps;        /* Σ over all operations, for shares */
-    uint64_t n_dropped;         /* events that the profiler said it lost */
+    uint64_t n_dropped;         /* events that the profiler said it lost, or that cannot be read */
     uint32_t n_errors, n_warnings; /* said inside the files */
     bool has_hlo, has_steps, has_ops, has_epoch;
     uint32_t n_hosts;

@@ -120,6 +120,26 @@ static void add_explains(struct rules *x, struct finding *f, enum finding_kind k
         f->explains[f->n_explains - 1] = str_from(rules_id(kind));
 }
 
+/* Share of the profiled window that the run's ledger has in other categories than steps: loading, saving,
+ * compiling and their kin. Devices idle then have a recorded cause, which the rules of the run judge. */
+static double recorded_share(const struct rules *x)
+{
+    const struct profile_facts *f = x->in->facts;
+    const struct ledger *l = x->in->ledger;
+    if (l == NULL || !f->has_epoch || f->window_ps.ps < 1000)
+        return 0;
+    const int64_t from = f->window_from_ns, to = from + (int64_t)(f->window_ps.ps / 1000);
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < l->n_segments; i++) {
+        const struct ledger_segment *s = &l->segments[i];
+        const int64_t begin = s->from_ns > from ? s->from_ns : from, end = s->to_ns < to ? s->to_ns : to;
+        if (end > begin && s->category != LEDGER_PRODUCTIVE_STEP && s->category != LEDGER_WASTED_PROGRESS &&
+            s->category != LEDGER_IN_PROGRESS_STEP && s->category != LEDGER_IDLE)
+            sum += end - begin;
+    }
+    return (double)sum / (double)(to - from);
+}
+
 /* Idle time that no cause has taken. */
 static void gpu_gaps(struct rules *x, const struct ground *g, double taken, struct finding *cause)
 {
@@ -195,6 +215,6 @@ void rules_of_profile(struct rules *x)
     if (input != NULL || compile != NULL)
         cause = &x->r->findings[input != NULL && compile != NULL && compile_share > input_share
                                     ? before + 1 : before];
-    gpu_gaps(x, &g, input_share + compile_share, cause);
+    gpu_gaps(x, &g, input_share + compile_share + recorded_share(x), cause);
     profile_incomplete(x, &g);
 }
