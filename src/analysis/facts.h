@@ -6,7 +6,7 @@
  *
  * Facts leave the parser packed: profile_facts_pack there, profile_facts_unpack on the other side,
  * which trusts nothing: lengths, counts and words are checked (ERR_PARSE with the byte). Unpacked
- * text borrows the bytes. The packing is private to one binary: it is never kept.
+ * text borrows the bytes. Numbers are in the machine's own order; another version of the packing is refused.
  *
  * Thread: one at a time per arena. */
 #ifndef TACHO_ANALYSIS_FACTS_H

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/facts.h"
 
+#define PACK_VERSION 1u /* changes with the fields */
+
 /* One walk over the fields serves both directions, so that they cannot differ. */
 struct pack {
     struct buf *out; /* NULL: unpacking */
@@ -140,6 +142,9 @@ static bool walk(struct pack *k, struct profile_facts *f)
                                      &f->median_step_ps, &f->input_wait_ps, &f->host_compile_ps};
     uint32_t *const counts[] = {&f->n_compiles_after_warmup, &f->n_errors, &f->n_warnings, &f->n_hosts};
     bool *const flags[] = {&f->has_hlo, &f->has_steps, &f->has_ops, &f->has_epoch};
+    uint32_t version = PACK_VERSION;
+    walk_u32(k, &version);
+    k->bad |= version != PACK_VERSION;
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
         walk_fact(k, facts[i]);
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)

@@ -2,6 +2,7 @@
 /* Server-sent events, and the report of a run. */
 #include "report/build.h"
 #include "report/print.h"
+#include "server/session_facts.h"
 #include "server/keeper.h"
 #include "server/run_cache.h"
 #include "server/server_inside.h"
@@ -26,14 +27,19 @@ bool route_stream(struct server *s, struct http_request *req, struct http_respon
 }
 
 /* As `tacho report RUN --json` builds it. */
-static bool put_report(struct run_view *v, struct http_request *req, struct http_response *resp,
-                       struct err *e)
+static bool put_report(struct server *s, struct run_view *v, struct http_request *req,
+                       struct http_response *resp, struct err *e)
 {
     struct report r = {0};
     struct json j;
+    struct profile_facts facts;
+    str profile = {0};
+    const bool profiled = session_facts_newest(s, str_from(v->run), &req->arena, &facts, &profile);
     const struct report_input in = {.subject = arena_printf(&req->arena, "Run %s", v->run),
                                     .ledger = &v->ledger,
-                                    .set = &v->decoder.set};
+                                    .set = &v->decoder.set,
+                                    .facts = profiled ? &facts : NULL,
+                                    .profile = profile};
     bool ok = report_build(&r, &in, e);
     if (ok) {
         reply_begin(&j, resp);
@@ -52,7 +58,7 @@ bool route_run_report(struct server *s, struct http_request *req, struct http_re
         return false;
     if (!v->has_ledger)
         *e = v->why_no_ledger;
-    const bool ok = v->has_ledger && put_report(v, req, resp, e);
+    const bool ok = v->has_ledger && put_report(s, v, req, resp, e);
     run_view_close(v);
     return ok;
 }

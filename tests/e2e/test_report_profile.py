@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+import test_server
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TACHO = os.environ.get("TACHO_BIN", str(ROOT / "build" / "tacho"))
@@ -147,3 +148,78 @@ def test_no_false_alarm_on_clean_profiles():
 def test_profile_without_hlo_says_so():
     document = report(SHARED / "data/diagnosis/Q04/fixed/host-0.xplane.pb")
     assert document["findings"][0]["id"] == "profile-incomplete" and "no HLO" in document["findings"][0]["what"]
+
+
+@pytest.fixture(name="server")
+def make_server(tmp_path):
+    server = test_server.Server(tmp_path / "data")
+    yield server
+    assert server.stop() == 0
+
+
+@needs_shared
+def test_session_report_of_the_server_is_that_of_the_command_line(server, tmp_path):
+    content = next((SHARED / "data/xspace/gpu_v100_slow_input").glob("**/*.xplane.pb")).read_bytes()
+    test_server.upload(server, content)
+    session = server.wait("sessions/up~s1", lambda s: s["report_status"] != "pending")
+    assert session["report_status"] == "done", session
+    folder = server.data / "runs/up/plugins/profile/s1"
+    local = report(folder)
+    answer = server.get("sessions/up~s1/report")
+    assert answer == json.loads((folder / "report.json").read_text()) == local
+    assert session["findings"] == len(local["findings"]) > 0
+    assert session["first_finding"] == local["findings"][0]["title"]
+    status, page, _ = server.ask("GET", "/api/v1/sessions/up~s1/summary.html")
+    assert status == 200 and page == (folder / "summary.html").read_bytes() and b"waits for its input" in page
+
+
+LOOP = """
+import time, tachograph as t
+r = t.init(name='prof')
+for i in range(12):
+    with r.record(t.Event.STEP, i): time.sleep(.01)
+r.finish()
+"""
+
+
+def recorded_run(data):
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    subprocess.run([TACHO, "run", "--name", "prof", "--data", str(data), "--", sys.executable, "-c", LOOP], check=True,
+                   timeout=60, env=env, stdout=subprocess.DEVNULL)
+    return next((data / "runs").iterdir())
+
+
+def put_session(run, name, content):
+    folder = run / "plugins/profile" / name
+    folder.mkdir(parents=True)
+    (folder / "host-0.xplane.pb").write_bytes(content)
+
+
+@needs_shared
+def test_a_run_reports_its_newest_profile(tmp_path):
+    run = recorded_run(tmp_path)
+    alone = report(run)
+    assert "input-bound" not in findings(alone) and "devices" not in metrics(alone)
+    slow = next((SHARED / "data/xspace/gpu_v100_slow_input").glob("**/*.xplane.pb")).read_bytes()
+    put_session(run, "2026_01_01_00_00_00", slow)
+    both = report(run)
+    assert "input-bound" in findings(both) and metrics(both)["devices"] == 1
+    assert [f["id"] for f in both["findings"]] == list(findings(both)), "nothing is said twice"
+    assert metrics(both)["total_elapsed_s"] == metrics(alone)["total_elapsed_s"]
+    put_session(run, "2026_01_02_00_00_00", slow[:5000])
+    damaged = report(run)
+    assert "input-bound" not in findings(damaged) and damaged["findings"] == alone["findings"]
+    warning = next(w for w in damaged["warnings"] if w["code"] == "profile_unreadable")
+    assert "2026_01_02_00_00_00" in warning["message"] and "byte" in warning["message"]
+
+
+@needs_shared
+def test_the_servers_run_report_holds_its_profile(server):
+    run = recorded_run(server.data)
+    content = next((SHARED / "data/xspace/gpu_v100_slow_input").glob("**/*.xplane.pb")).read_bytes()
+    put_session(run, "2026_01_01_00_00_00", content)
+    name = f"sessions/{run.name}~2026_01_01_00_00_00"
+    server.wait("sessions", lambda a: any(s["report_status"] == "done" for s in a["items"]))
+    assert server.get(name)["report_status"] == "done"
+    assert server.get(f"runs/{run.name}/report")["findings"] == report(run)["findings"]
+    assert "input-bound" in findings(server.get(f"runs/{run.name}/report"))
