@@ -2,16 +2,40 @@
 /* tacho runs list: the runs of a data folder, the newest first. */
 #include "agent/run_find.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/limits.h"
 #include "cli/cli.h"
 #include "cli/run_arg.h"
 #include "cli/table_out.h"
+#include "server/run_filter.h"
 
 static str time_text(struct arena *a, int64_t wall_ns)
 {
     char text[CLOCK_RFC3339_MAX];
     const size_t n = clock_format_rfc3339(wall_ns, text);
     return arena_str(a, (str){text, n});
+}
+
+/* Leaves the runs that fit --filter; the others' journals are read once each. */
+static bool keep_fitting(struct cli *cli, struct arena *a, const char *data, struct run_found *runs, uint32_t *n,
+                         struct err *e)
+{
+    const char *text = flags_text(cli->flags, FLAG_runs_filter);
+    const struct filter *f =
+        text == NULL ? NULL : run_filter_parse(str_from(text), clock_wall_ns(), a, e);
+    uint32_t kept = 0;
+    if (text == NULL || f == NULL)
+        return text == NULL;
+    for (uint32_t i = 0; i < *n; i++) {
+        const str below = arena_printf(a, "runs/%.*s", STR_ARG(runs[i].run));
+        bool fits = false;
+        if (!run_filter_fits_folder(f, path_join(a, data, below), runs[i].run, &fits, e))
+            return false;
+        if (fits)
+            runs[kept++] = runs[i];
+    }
+    *n = kept;
+    return true;
 }
 
 static struct table *runs_table(struct arena *a, const struct run_found *runs, uint32_t n)
@@ -50,7 +74,7 @@ bool cmd_runs(struct cli *cli, int argc, char **argv, struct err *e)
     if (!run_arg_data_dir(cli, data, e))
         return false;
     arena_init(&a, "runs", LIMIT_ARENA_REQUEST_BYTES);
-    bool ok = run_find_all(&a, data, &runs, &n, e);
+    bool ok = run_find_all(&a, data, &runs, &n, e) && keep_fitting(cli, &a, data, runs, &n, e);
     if (ok) {
         const struct table *t = runs_table(&a, runs, n);
         ok = t == NULL ? arena_full(&a, e) : table_ok(t, e) && table_out(cli, t, e);

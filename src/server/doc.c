@@ -76,6 +76,14 @@ int64_t doc_i64(struct doc *d, const char *key, int64_t otherwise)
     return json_is_integer(v) ? json_integer_value(v) : otherwise;
 }
 
+bool doc_number(struct doc *d, double *out)
+{
+    if (!json_is_number(of(d)))
+        return false;
+    *out = json_number_value(of(d));
+    return true;
+}
+
 bool doc_is_text(struct doc *d)
 {
     return json_is_string(of(d));

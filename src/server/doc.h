@@ -22,6 +22,7 @@ struct doc *doc_item(struct doc *d, size_t i);
 str doc_text(struct doc *d, const char *key, struct arena *a); /* copied */
 const char *doc_cstr(struct doc *d, const char *key);          /* or NULL */
 int64_t doc_i64(struct doc *d, const char *key, int64_t otherwise);
+bool doc_number(struct doc *d, double *out); /* false when it is none */
 bool doc_is_text(struct doc *d);
 bool doc_is_array(struct doc *d);
 str doc_string(struct doc *d, struct arena *a); /* of a text itself, copied */

@@ -85,8 +85,13 @@ static bool make_summary(struct keeper *k, str run, struct arena *a, struct stor
                               .last_ns = sum.last_ns,
                               .batch = v->decoder.batch};
     run_view_close(v);
-    const bool ok = json_done(&j, e) && buf_ok(&text, "the summary", e);
+    bool ok = json_done(&j, e) && buf_ok(&text, "the summary", e);
     row->summary = arena_str(a, buf_str(&text));
+    buf_clear(&text);
+    json_init_buf(&j, &text);
+    run_summary_put_details(&sum, &j);
+    ok = ok && json_done(&j, e) && buf_ok(&text, "configuration and labels", e);
+    row->details = arena_str(a, buf_str(&text));
     buf_release(&text);
     return ok && s->meta->ops->run_put(s->meta, row, e);
 }

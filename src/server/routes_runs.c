@@ -7,11 +7,13 @@
 #include "goodput/print.h"
 #include "server/doc.h"
 #include "server/run_cache.h"
+#include "server/run_filter.h"
 #include "server/run_summary.h"
 #include "server/series.h"
 #include "server/server_inside.h"
 
 #define RUNS_PAGE 100
+#define FILTER_BATCH 500 /* runs that a filter looks at in one query */
 #define OUTPUT_BYTES LIMIT_OUTPUT_TAIL_BYTES
 
 /* A run that nobody has looked at yet: what its row says, the rest unknown. */
@@ -34,32 +36,90 @@ static void put_bare_run(struct json *j, const struct store_run *r)
     json_end(j);
 }
 
+/* What a page holds so far, and the last run that was looked at: where the next page begins. */
+struct page {
+    uint32_t wanted, n_shown, n_seen;
+    int64_t last_ns;
+    char last[256];
+    bool is_more;
+};
+
+static str run_text(const struct store_run *r, struct buf *bare)
+{
+    struct json j;
+    struct err ignored = {0};
+    if (r->summary.n > 0)
+        return r->summary;
+    buf_clear(bare);
+    json_init_buf(&j, bare);
+    put_bare_run(&j, r);
+    return json_done(&j, &ignored) ? buf_str(bare) : S("null");
+}
+
+/* Puts those that fit (f NULL: all) until the page is full and one more fits. */
+static void put_fitting(struct page *page, const struct filter *f, const struct store_run *runs, uint32_t n,
+                        struct json *j)
+{
+    struct buf bare;
+    buf_init(&bare, LIMIT_ARENA_REQUEST_BYTES);
+    for (uint32_t i = 0; i < n && !page->is_more; i++) {
+        const str text = run_text(&runs[i], &bare);
+        const bool fits = f == NULL || run_filter_fits(f, text, runs[i].details);
+        page->is_more = fits && page->n_shown == page->wanted;
+        if (page->is_more)
+            break;
+        if (fits)
+            json_raw(j, text);
+        page->n_shown += fits;
+        page->n_seen++;
+        page->last_ns = runs[i].started_ns;
+        snprintf(page->last, sizeof page->last, "%.*s", STR_ARG(runs[i].run));
+    }
+    buf_release(&bare);
+}
+
+static bool put_runs(struct server *s, struct store_run_query *q, const struct filter *f, struct page *page,
+                     struct json *j, struct err *e)
+{
+    bool ok = true, is_last = false;
+    q->limit = f == NULL ? page->wanted + 1 : FILTER_BATCH;
+    while (ok && !page->is_more && !is_last) {
+        struct arena a;
+        struct store_run *runs;
+        uint32_t n = 0;
+        arena_init(&a, "runs", LIMIT_ARENA_REQUEST_BYTES);
+        ok = s->meta->ops->runs(s->meta, q, &a, &runs, &n, e);
+        if (ok)
+            put_fitting(page, f, runs, n, j);
+        arena_release(&a);
+        is_last = n < q->limit;
+        q->before_started_ns = page->last_ns;
+        q->before_run = str_from(page->last);
+        page->is_more |= !is_last && page->n_seen >= LIMIT_FILTER_SCAN; /* a short page, not a long wait */
+    }
+    return ok;
+}
+
 bool route_runs(struct server *s, struct http_request *req, struct http_response *resp,
                 struct err *e)
 {
     struct store_run_query q = {.text = http_query(req, "q"), .state = http_query(req, "state")};
-    struct store_run *runs;
-    uint32_t n;
-    if (!page_size(req, RUNS_PAGE, &q.limit, e) ||
+    const str text = http_query(req, "filter");
+    struct page page = {0};
+    const struct filter *f = NULL;
+    struct json j;
+    if (!page_size(req, RUNS_PAGE, &page.wanted, e) ||
         !page_token_take(req, &q.before_started_ns, &q.before_run, e))
         return false;
-    const uint32_t wanted = q.limit++;
-    if (!s->meta->ops->runs(s->meta, &q, &req->arena, &runs, &n, e))
+    if (text.n > 0 && (f = run_filter_parse(text, clock_wall_ns(), &req->arena, e)) == NULL)
         return false;
-    struct json j;
     reply_begin(&j, resp);
     json_object(&j);
     json_key(&j, "items");
     json_array(&j);
-    for (uint32_t i = 0; i < n && i < wanted; i++) {
-        if (runs[i].summary.n > 0)
-            json_raw(&j, runs[i].summary);
-        else
-            put_bare_run(&j, &runs[i]);
-    }
-    const struct store_run *last = n > wanted ? &runs[wanted - 1] : NULL;
-    return reply_page(&j, last == NULL ? 0 : last->started_ns, last == NULL ? (str){0} : last->run,
-                      resp, e);
+    if (!put_runs(s, &q, f, &page, &j, e))
+        return false;
+    return reply_page(&j, page.last_ns, page.is_more ? str_from(page.last) : (str){0}, resp, e);
 }
 
 bool route_run(struct server *s, struct http_request *req, struct http_response *resp,

@@ -4,7 +4,9 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/map.h"
+#include "base/limits.h"
 #include "goodput/ledger_build.h"
+#include "journal/reader.h"
 
 struct run_cache {
     struct server *server;
@@ -93,6 +95,22 @@ static bool build_ledger(struct run_view *v, struct err *e)
     if (!v->has_ledger && v->why_no_ledger.code == ERR_NONE)
         err_set(&v->why_no_ledger, ERR_INTERNAL, "the ledger failed without a reason");
     return true;
+}
+
+bool run_view_load(struct run_view *v, const char *dir, str run, struct err *e)
+{
+    *v = (struct run_view){0};
+    snprintf(v->run, sizeof v->run, "%.*s", STR_ARG(run));
+    record_set_init(&v->decoder.set, LIMIT_ARENA_RUN_BYTES);
+    if (journal_decode_run(&v->decoder.set, dir, e) && build_ledger(v, e))
+        return true;
+    run_view_unload(v);
+    return err_wrap(e, "cannot read run '%s'", v->run);
+}
+
+void run_view_unload(struct run_view *v)
+{
+    record_set_release(&v->decoder.set);
 }
 
 static bool refresh(struct run_view *v, struct err *e)

@@ -44,6 +44,11 @@ void run_cache_close(struct run_cache *c);
 struct run_view *run_view_open(struct run_cache *c, str run, struct err *e);
 void run_view_close(struct run_view *v);
 
+/* A view of a run folder <data>/runs/<run>, without a server or a cache: its journals are read.
+ * Released by run_view_unload, which is not called when this failed. */
+MUST_CHECK bool run_view_load(struct run_view *v, const char *dir, str run, struct err *e);
+void run_view_unload(struct run_view *v);
+
 /* A run has new batches: wakes those who wait (streams, summaries). Defined by the keeper. */
 void run_cache_changed(struct run_cache *c, str run);
 /* Sets *changes to the number of changes so far; waits until it is another than before, or for ms.

@@ -238,6 +238,14 @@ static void put_json_or(struct json *j, const char *key, str text, const char *o
     json_raw(j, text.n > 0 ? text : str_from(otherwise));
 }
 
+void run_summary_put_details(const struct run_summary *s, struct json *j)
+{
+    json_object(j);
+    put_json_or(j, "configs", s->configs, "{}");
+    put_json_or(j, "labels", s->labels, "{}");
+    json_end(j);
+}
+
 /* Text of a record is only put in as it is when it is JSON. */
 static str checked_object(str text, struct arena *a)
 {
@@ -268,7 +276,10 @@ void run_summary_put(const struct run_view *v, const struct run_summary *s, uint
     else
         json_null(j);
     json_ku64(j, "hosts", s->n_hosts);
-    json_ku64(j, "sessions", n_sessions);
+    if (n_sessions == RUN_SESSIONS_UNKNOWN)
+        json_knull(j, "sessions");
+    else
+        json_ku64(j, "sessions", n_sessions);
     json_kstr_or_null(j, "framework", s->framework);
     json_kbool(j, "live", s->is_live);
     if (detail == RUN_FULL) {

@@ -27,10 +27,13 @@ struct run_summary {
 
 void run_summary_make(const struct run_view *v, int64_t now_ns, struct arena *a,
                       struct run_summary *out);
+#define RUN_SESSIONS_UNKNOWN UINT32_MAX
 /* Writes the object. n_sessions; `verdict` a sentence or empty; full: with configs, labels and so
  * on. */
 enum run_detail { RUN_BRIEF = 0, RUN_FULL };
 void run_summary_put(const struct run_view *v, const struct run_summary *s, uint32_t n_sessions,
                      str verdict, enum run_detail detail, struct arena *a, struct json *j);
+/* {"configs":…,"labels":…}: what a filter may ask beside the brief object. */
+void run_summary_put_details(const struct run_summary *s, struct json *j);
 
 #endif

@@ -8,10 +8,11 @@ static bool run_put_change(struct db *db, void *arg, struct err *e)
     if (!db_begin(
             &q, db,
             "INSERT INTO runs(run, name, run_group, phase, reason, health, started_ns, ended_ns,"
-            " last_ns, summary, summary_batch) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
+            " last_ns, summary, summary_batch, details)"
+            " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
             " ON CONFLICT(run) DO UPDATE SET name = ?2, run_group = ?3, phase = ?4, reason = ?5,"
             " health = ?6, started_ns = ?7, ended_ns = ?8, last_ns = ?9, summary = ?10,"
-            " summary_batch = ?11",
+            " summary_batch = ?11, details = ?12",
             e))
         return false;
     const str words[] = {r->run, r->name, r->group, r->phase, r->reason, r->health};
@@ -22,6 +23,7 @@ static bool run_put_change(struct db *db, void *arg, struct err *e)
     db_i64(&q, 9, r->last_ns);
     db_text(&q, 10, r->summary);
     db_i64(&q, 11, r->batch);
+    db_text(&q, 12, r->details);
     return db_run(&q, e);
 }
 
@@ -33,7 +35,7 @@ bool sqlite_run_put(struct store_meta *m, const struct store_run *r, struct err 
 
 #define RUN_COLUMNS                                                                                \
     "SELECT run, name, run_group, phase, reason, health, started_ns, ended_ns, last_ns, summary,"  \
-    " summary_batch FROM runs "
+    " summary_batch, details FROM runs "
 
 static void take_run(struct db_query *q, struct arena *a, struct store_run *out)
 {
@@ -49,6 +51,7 @@ static void take_run(struct db_query *q, struct arena *a, struct store_run *out)
         .last_ns = db_get_i64(q, 8),
         .summary = db_get_str(q, 9, a),
         .batch = db_get_i64(q, 10),
+        .details = db_get_str(q, 11, a),
     };
 }
 
@@ -104,7 +107,7 @@ bool sqlite_runs(struct store_meta *m, const struct store_run_query *query, stru
                        "LIKE ?1 ESCAPE '\\')"
                        " AND (?2 = '' OR phase = ?2 COLLATE NOCASE OR reason = ?2 COLLATE NOCASE"
                        "      OR health = ?2 COLLATE NOCASE)"
-                       " AND (?3 = 0 OR (started_ns, run) < (?3, ?4))"
+                       " AND (?4 = '' OR (started_ns, run) < (?3, ?4))"
                        " ORDER BY started_ns DESC, run DESC LIMIT ?5",
                        e);
     if (ok) {

@@ -59,14 +59,15 @@ struct store_run { /* what a listing needs; `summary` is the run's JSON object o
     str run, name, group, phase, reason, health;
     int64_t started_ns, ended_ns, last_ns; /* ended 0 = not yet */
     str summary;
+    str details; /* JSON object with its configs and labels, for filters */
     int64_t batch; /* newest batch that the summary knows */
 };
 
 struct store_run_query {
     str text;                  /* part of id, name or group, ASCII case ignored */
     str state;                 /* a phase, reason or health word */
-    int64_t before_started_ns; /* cursor: runs older than (started, run); 0 = from the newest */
-    str before_run;
+    int64_t before_started_ns; /* cursor: runs older than (started, run) */
+    str before_run;            /* empty = from the newest */
     uint32_t limit;
 };
 
