@@ -38,7 +38,7 @@ static inline bool map_eq_u64(uint64_t a, uint64_t b) { return a == b; }
         KEY *keys;                                                                                 \
         VALUE *values;                                                                             \
     };                                                                                             \
-    static inline void NAME##_release(struct NAME *m)                                              \
+    __attribute__((unused)) static inline void NAME##_release(struct NAME *m)                      \
     {                                                                                              \
         map_free(m->used);                                                                         \
         map_free(m->keys);                                                                         \
@@ -52,7 +52,7 @@ static inline bool map_eq_u64(uint64_t a, uint64_t b) { return a == b; }
             i = (i + 1) & (m->capacity - 1);                                                       \
         return i;                                                                                  \
     }                                                                                              \
-    static inline VALUE *NAME##_get(const struct NAME *m, KEY key)                                 \
+    __attribute__((unused)) static inline VALUE *NAME##_get(const struct NAME *m, KEY key)         \
     {                                                                                              \
         if (m->n == 0)                                                                             \
             return NULL;                                                                           \
@@ -90,7 +90,7 @@ static inline bool map_eq_u64(uint64_t a, uint64_t b) { return a == b; }
         }                                                                                          \
         return &m->values[i];                                                                      \
     }                                                                                              \
-    static inline bool NAME##_next(const struct NAME *m, size_t *i)                                \
+    __attribute__((unused)) static inline bool NAME##_next(const struct NAME *m, size_t *i)        \
     {                                                                                              \
         while (*i < m->capacity)                                                                   \
             if (m->used[(*i)++])                                                                   \
