@@ -81,4 +81,4 @@ uninstall:
 	@ninja -C $(BUILD) uninstall
 
 clean:
-	@rm -rf $(BUILD) build-check build-asan build-tsan build-fuzz build-cover web/dist
+	@rm -rf $(BUILD) build-check build-asan build-tsan build-fuzz build-clang build-cover web/dist

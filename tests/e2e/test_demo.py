@@ -9,20 +9,16 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TACHO = os.environ.get("TACHO_BIN", str(ROOT / "build" / "tacho"))
-LIB = os.environ.get("TACHO_LIB", str(pathlib.Path(TACHO).parent / "src" / "journal"))
 
 
 @pytest.fixture(scope="module")
 def env(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demo")
-    env = {k: v for k, v in os.environ.items() if not k.startswith("TACHO_")}
-    env["TACHO_DATA"] = str(folder / "data")
-    program = str(folder / "c_train")
-    subprocess.run(["cc", "-O1", "-o", program, str(ROOT / "examples" / "c_train.c"), f"-I{ROOT}/include", f"-L{LIB}",
-                    f"-Wl,-rpath,{LIB}", "-ltachograph", "-lm"], check=True)
-    words = [TACHO, "run", "--name", "demo"]
-    assert subprocess.run([*words, "--", program, str(folder)], env=env, timeout=120).returncode == 1
-    assert subprocess.run([*words, "--resume", "--", program, str(folder)], env=env, timeout=120).returncode == 0
+    env = {k: v for k, v in os.environ.items() if not k.startswith("TACHO_")} | {"TACHO_DATA": str(folder / "data")}
+    demo = subprocess.run([TACHO, "demo", "--no-serve", "--example", "c"], env=env, timeout=120, capture_output=True,
+                          text=True)
+    assert demo.returncode == 0, demo.stderr
+    assert "crashed as planted" in demo.stdout and (folder / "data" / "summary.html").is_file()
     return env
 
 
@@ -47,3 +43,19 @@ def test_first_finding_is_the_slow_loader(env):
     assert first["id"] == "input-bound" and first["priority"] == "P0"
     assert "steps 12 to 39" in first["what"]
     assert {f["id"] for f in report["findings"]} <= {"input-bound", "checkpoint-blocking", "restart-wasted"}
+
+
+def test_installed_and_removed(tmp_path, env):
+    build = str(pathlib.Path(TACHO).parent)
+    subprocess.run(["meson", "install", "-C", build, "--no-rebuild", "--quiet", "--destdir", str(tmp_path)], check=True,
+                   timeout=120)
+    tacho = next(tmp_path.rglob("bin/tacho"))
+    lib = next(tmp_path.rglob("libtachograph.so")).parent
+    installed = env | {"TACHO_DATA": str(tmp_path / "data"), "LD_LIBRARY_PATH": str(lib)}
+    demo = subprocess.run([tacho, "demo", "--no-serve", "--example", "c"], env=installed, timeout=120, capture_output=True,
+                          text=True)
+    assert demo.returncode == 0, demo.stderr
+    assert str(tacho.parent) in demo.stdout
+    assert list(tmp_path.rglob("man1/tacho-run.1"))
+    refused = subprocess.run([tacho, "demo", "--example", "fortran"], env=installed, timeout=60, capture_output=True, text=True)
+    assert refused.returncode == 3 and "fortran" in refused.stderr
