@@ -52,10 +52,10 @@ def test_installed_and_removed(tmp_path, env):
     tacho = next(tmp_path.rglob("bin/tacho"))
     lib = next(tmp_path.rglob("libtachograph.so")).parent
     installed = env | {"TACHO_DATA": str(tmp_path / "data"), "LD_LIBRARY_PATH": str(lib)}
-    demo = subprocess.run([tacho, "demo", "--no-serve", "--example", "c"], env=installed, timeout=120, capture_output=True,
-                          text=True)
+    said = {"env": installed, "timeout": 120, "capture_output": True, "text": True}
+    demo = subprocess.run([tacho, "demo", "--no-serve", "--example", "c"], **said)
     assert demo.returncode == 0, demo.stderr
     assert str(tacho.parent) in demo.stdout
     assert list(tmp_path.rglob("man1/tacho-run.1"))
-    refused = subprocess.run([tacho, "demo", "--example", "fortran"], env=installed, timeout=60, capture_output=True, text=True)
+    refused = subprocess.run([tacho, "demo", "--example", "fortran"], **said)
     assert refused.returncode == 3 and "fortran" in refused.stderr
