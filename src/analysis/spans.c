@@ -123,7 +123,7 @@ static bool add_core(struct collector *c, uint32_t line_index)
     spans_close(&infeed);
     if (!ARENA_PUSH(c->arena, c->out->infeeds, c->out->n_infeeds, c->out->infeeds_capacity))
         return arena_full(c->arena, c->err);
-    c->out->infeeds[c->out->n_infeeds - 1] = infeed;
+    c->out->infeeds[c->out->n_infeeds - 1] = (struct core_infeed){line->plane_index, infeed};
     c->out->has_input = true;
     return true;
 }

@@ -17,11 +17,16 @@ struct spans { /* sorted and disjoint once closed */
     uint32_t n, capacity;
 };
 
+struct core_infeed {
+    uint32_t plane_index;
+    struct spans spans;
+};
+
 struct device_spans {
     struct spans busy;          /* any work but waiting for the host (infeed, send and their kin) */
     struct spans compute;       /* busy without copies from the host to a GPU */
     struct spans busy_or_input; /* busy, and what the stepping thread waits in IteratorGetNext */
-    struct spans *infeeds;      /* of each TPU core that has any */
+    struct core_infeed *infeeds; /* of each TPU core that has any */
     uint32_t n_infeeds, infeeds_capacity;
     bool has_work, has_input;   /* false: nothing of the kind in the trace */
 };

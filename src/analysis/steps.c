@@ -6,12 +6,20 @@
 #include "analysis/grouping.h"
 #include "analysis/spans.h"
 
+struct core_marker { /* one core's own window of a step: cores start a little apart */
+    uint32_t plane_index;
+    int64_t number;
+    uint64_t begin_ps, end_ps;
+};
+
 struct builder {
     const struct trace *trace;
     struct arena *arena;
     struct err *err;
     struct host_steps *out;
     struct map_u64_u32 by_number; /* of TPU steps, over cores */
+    struct core_marker *markers;
+    uint32_t n_markers, markers_capacity;
 };
 
 static struct step *push(struct builder *b, struct step s)
@@ -38,6 +46,16 @@ static bool put_core_step(struct builder *b, struct step s)
     return true;
 }
 
+static bool keep_marker(struct builder *b, uint32_t plane_index, const struct step *s)
+{
+    if (!ARENA_PUSH(b->arena, b->markers, b->n_markers, b->markers_capacity))
+        return arena_full(b->arena, b->err);
+    b->markers[b->n_markers - 1] = (struct core_marker){
+        .plane_index = plane_index, .number = s->number, .begin_ps = s->start_ps,
+        .end_ps = s->start_ps + s->dur_ps};
+    return true;
+}
+
 static bool add_core_line(struct builder *b, uint32_t line, bool numbered)
 {
     const struct trace *t = b->trace;
@@ -49,7 +67,7 @@ static bool add_core_line(struct builder *b, uint32_t line, bool numbered)
         s.has_number = numbered && str_to_i64(s.name, &s.number);
         if (!s.has_number)
             s.number = (int64_t)c.index;
-        ok = put_core_step(b, s);
+        ok = put_core_step(b, s) && keep_marker(b, t->lines[line].plane_index, &s);
     }
     trace_cursor_release(&c);
     return ok && trace_cursor_ok(&c, b->err);
@@ -176,6 +194,22 @@ static bool detect(struct builder *b)
     return true;
 }
 
+/* The step's wait is that of the core that waits longest, each in its own window. */
+static void measure_infeed(struct builder *b, const struct device_spans *d)
+{
+    for (uint32_t i = 0; i < b->out->n; i++)
+        *map_u64_u32_put(&b->by_number, (uint64_t)b->out->items[i].number) = i; /* sorted by now */
+    for (uint32_t i = 0; i < b->n_markers; i++)
+        for (uint32_t k = 0; k < d->n_infeeds; k++) {
+            const struct core_marker *m = &b->markers[i];
+            if (d->infeeds[k].plane_index != m->plane_index)
+                continue;
+            struct fact_ps *input = &b->out->items[*map_u64_u32_get(&b->by_number, (uint64_t)m->number)].input_ps;
+            const uint64_t wait = spans_within(&d->infeeds[k].spans, m->begin_ps, m->end_ps);
+            input->ps = wait > input->ps ? wait : input->ps;
+        }
+}
+
 static bool measure(struct builder *b)
 {
     struct device_spans d;
@@ -187,14 +221,12 @@ static bool measure(struct builder *b)
         s->device_busy_ps.known = d.has_work;
         s->device_busy_ps.ps = spans_within(&d.busy, s->start_ps, end);
         s->input_ps.known = d.has_input;
-        for (uint32_t k = 0; k < d.n_infeeds; k++) {
-            const uint64_t wait = spans_within(&d.infeeds[k], s->start_ps, end);
-            s->input_ps.ps = wait > s->input_ps.ps ? wait : s->input_ps.ps;
-        }
         if (d.n_infeeds == 0) /* what input adds to the time in which something computes */
             s->input_ps.ps = spans_within(&d.busy_or_input, s->start_ps, end) -
                              spans_within(&d.compute, s->start_ps, end);
     }
+    if (b->out->source != STEPS_HOST)
+        measure_infeed(b, &d);
     return true;
 }
 

@@ -48,3 +48,32 @@ def test_self_times_equal_the_truth_to_the_picosecond(case):
     names = [column["name"] for column in table["columns"]]
     rows = [row if isinstance(row, dict) else dict(zip(names, row)) for row in table["rows"]]
     assert {row["operation"]: [row["self_time_ps"], row["occurrences"]] for row in rows} == truth_of(case)
+
+
+def overview_steps(case):
+    run = subprocess.run([TACHO, "tool", "overview_page", XSPACE / case, "--json"], capture_output=True, text=True,
+                         check=True)
+    table = json.loads(run.stdout)["tables"][0]
+    names = [column["name"] for column in table["columns"]]
+    return [dict(zip(names, row)) for row in table["rows"]]
+
+
+@needs_shared
+@pytest.mark.parametrize("case", [c for c in CASES if not c.startswith("cpu_")])
+def test_steps_equal_the_truth_to_the_picosecond(case):
+    """A step lasts as its longest marker and waits as long as the core that waits longest."""
+    truth = json.loads((XSPACE / case / "truth.json").read_text())
+    rows = overview_steps(case)
+    if "steps" not in truth["features"]:
+        assert rows == []
+        return
+    for host in truth["hosts"]:
+        ours = [row for row in rows if row["host"] == host["host"]["name"]]
+        assert [row["step"] for row in ours] == list(range(truth["steps"]))
+        for row, *cores in zip(ours, *(core["steps"] for core in host["cores"])):
+            assert row["duration_ps"] == max(core["duration_ps"] for core in cores)
+            assert row["device_busy_ps"] <= row["duration_ps"]
+            if truth["kind"] == "tpu":
+                assert row["input_wait_ps"] == max(core["infeed_ps"] for core in cores)
+            elif truth["cores"] == 1:
+                assert row["input_wait_ps"] == cores[0]["h2d_ps"]
