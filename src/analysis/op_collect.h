@@ -29,11 +29,4 @@ MUST_CHECK bool op_collect_gpu(struct op_db *db, const struct trace *t, const st
                                struct err *e);
 MUST_CHECK bool op_collect_cpu(struct op_db *db, const struct trace *t, struct err *e);
 
-static inline uint64_t op_add(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
-static inline uint64_t op_mul(uint64_t a, uint64_t b)
-{
-    uint64_t product;
-    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
-}
-
 #endif

@@ -79,4 +79,12 @@ bool op_is_off_duty(str category);
 /* Bytes a picosecond times 1000 = 10^9 bytes a second; likewise FLOP. 0 when the time is 0. */
 double op_giga_rate(double amount, double time_ps);
 
+/* Sums of numbers from a file saturate. */
+static inline uint64_t op_add(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
+static inline uint64_t op_mul(uint64_t a, uint64_t b)
+{
+    uint64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
 #endif

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Our answers beside XProf's for the same profiles, and beside the truth of the generated ones."""
+import itertools
 import json
 import os
 import pathlib
@@ -19,7 +20,7 @@ needs_shared = pytest.mark.skipif(not JUDGE.is_file(), reason=f"no XProf answers
 
 
 @needs_shared
-@pytest.mark.parametrize("tool", ["hlo_stats*"])
+@pytest.mark.parametrize("tool", ["hlo_stats*", "op_profile*"])
 def test_answers_as_xprof_does(tool):
     run = subprocess.run([sys.executable, JUDGE, "--tacho", TACHO, "--tool", tool,
                           "--deviations", ROOT / "tests" / "golden" / "deviations.json"],
@@ -39,14 +40,18 @@ def truth_of(case):
     return total
 
 
-@needs_shared
-@pytest.mark.parametrize("case", CASES)
-def test_self_times_equal_the_truth_to_the_picosecond(case):
-    run = subprocess.run([TACHO, "tool", "hlo_stats", XSPACE / case, "--json"], capture_output=True, text=True,
+def rows_of(tool, case, *params):
+    run = subprocess.run([TACHO, "tool", tool, XSPACE / case, *params, "--json"], capture_output=True, text=True,
                          check=True)
     table = json.loads(run.stdout)
     names = [column["name"] for column in table["columns"]]
-    rows = [row if isinstance(row, dict) else dict(zip(names, row)) for row in table["rows"]]
+    return [row if isinstance(row, dict) else dict(zip(names, row)) for row in table["rows"]]
+
+
+@needs_shared
+@pytest.mark.parametrize("case", CASES)
+def test_self_times_equal_the_truth_to_the_picosecond(case):
+    rows = rows_of("hlo_stats", case)
     assert {row["operation"]: [row["self_time_ps"], row["occurrences"]] for row in rows} == truth_of(case)
 
 
@@ -77,3 +82,34 @@ def test_steps_equal_the_truth_to_the_picosecond(case):
                 assert row["input_wait_ps"] == max(core["infeed_ps"] for core in cores)
             elif truth["cores"] == 1:
                 assert row["input_wait_ps"] == cores[0]["h2d_ps"]
+
+
+@needs_shared
+@pytest.mark.parametrize("group", ["program", "category", "provenance"])
+@pytest.mark.parametrize("case", CASES)
+def test_profile_tree_holds_each_operation_once_and_adds_up(case, group):
+    rows = rows_of("op_profile", case, f"group_by={group}")
+    operations = {row["name"]: [row["self_time_ps"], row["occurrences"]] for row in rows if row["kind"] == "operation"}
+    assert operations == truth_of(case)
+    for i, row in enumerate(rows):
+        below = itertools.takewhile(lambda r, d=row["depth"]: r["depth"] > d, rows[i + 1:])
+        children = [r["self_time_ps"] for r in below if r["depth"] == row["depth"] + 1]
+        assert not children or sum(children) == row["self_time_ps"], row["name"]
+
+
+def leaves(node):
+    children = [c for c in node["children"] if c["metrics"]["rawTime"]]
+    return [leaf for child in children for leaf in leaves(child)] or [node]
+
+
+@needs_shared
+@pytest.mark.parametrize("case", [case for case in CASES if case.startswith("tpu")])
+@pytest.mark.parametrize("key", ["byCategory", "byCategoryExcludeIdle"])
+def test_flop_use_of_the_whole_is_that_of_the_operations(case, key):
+    """Where we deviate from XProf's number for the whole: its own numbers for the operations, summed."""
+    golden = json.loads((SHARED / "data" / "xprof_goldens" / case / "op_profile.category.json").read_text())
+    run = subprocess.run([TACHO, "tool", "op_profile", XSPACE / case, "group_by=category", "--xprof"],
+                         capture_output=True, text=True, check=True)
+    ours = json.loads(run.stdout)[key]["metrics"]
+    operations = [leaf["metrics"]["uncappedFlops"] for leaf in leaves(golden[key])]
+    assert ours["uncappedFlops"] == pytest.approx(sum(operations), rel=1e-9)
