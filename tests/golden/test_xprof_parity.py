@@ -28,10 +28,12 @@ def test_answers_as_xprof_does(tool):
     assert run.returncode == 0, run.stdout
 
 
-def truth_of(case):
-    """Self time and occurrences of every operation, over all cores and hosts."""
+def truth_of(case, only=None):
+    """Self time and occurrences of every operation, over all cores and hosts, or those of one host."""
     total = {}
     for host in json.loads((XSPACE / case / "truth.json").read_text())["hosts"]:
+        if only not in (None, host["host"]["name"]):
+            continue
         ops = [op for core in host["cores"] for op in core["ops"]] + host.get("host", {}).get("cpu_ops", [])
         for op in ops:
             sums = total.setdefault(op["name"], [0, 0])
@@ -53,6 +55,15 @@ def rows_of(tool, case, *params):
 def test_self_times_equal_the_truth_to_the_picosecond(case):
     rows = rows_of("hlo_stats", case)
     assert {row["operation"]: [row["self_time_ps"], row["occurrences"]] for row in rows} == truth_of(case)
+
+
+@needs_shared
+@pytest.mark.parametrize("host", ["host-0", "host-1"])
+def test_one_host_is_asked_for_and_answered(host):
+    """Where XProf answers with all hosts and our numbers deviate."""
+    rows = rows_of("hlo_stats", "gpu_a100_2hosts", f"host={host}")
+    ours = {row["operation"]: [row["self_time_ps"], row["occurrences"]] for row in rows}
+    assert ours == truth_of("gpu_a100_2hosts", host) != truth_of("gpu_a100_2hosts")
 
 
 def overview_steps(case):
