@@ -253,6 +253,33 @@ static void add_environment(struct report *r, const struct report_input *in)
     add_section(r, S("environment"), t);
 }
 
+static void add_devices(struct report *r, const struct profile_facts *f)
+{
+    static const char *const kinds[] = {"", "cpu", "gpu", "tpu"};
+    struct table *t = f->n_devices > 0 ? table_new(&r->arena, S("environment"), S("Environment")) : NULL;
+    if (t == NULL)
+        return;
+    table_column(t, S("host"), S("Host"), CELL_TEXT, S(""));
+    table_column(t, S("device"), S("Device"), CELL_TEXT, S(""));
+    table_column(t, S("kind"), S("Kind"), CELL_TEXT, S(""));
+    table_column(t, S("busy_s"), S("Busy"), CELL_F64, S("s"));
+    table_column(t, S("idle_s"), S("Idle"), CELL_F64, S("s"));
+    for (uint32_t i = 0; i < f->n_devices && i < STEP_ROWS_MAX; i++) {
+        const struct device_fact *d = &f->devices[i];
+        struct cell *row = table_row(t);
+        if (row == NULL)
+            return;
+        row[0] = d->host.n > 0 ? cell_text(d->host) : cell_unknown();
+        row[1] = cell_text(d->name);
+        row[2] = d->kind != DEVICE_NONE ? cell_text(str_from(kinds[d->kind])) : cell_unknown();
+        row[3] = cell_f64((double)d->busy_ps / 1e12);
+        row[4] = cell_f64((double)d->idle_ps / 1e12);
+    }
+    if (f->n_devices > STEP_ROWS_MAX)
+        table_note(t, S("devices_left_out"), f->n_devices - STEP_ROWS_MAX, "further devices, left out");
+    add_section(r, S("environment"), t);
+}
+
 static bool is_optimal(const struct report *r, const struct report_input *in)
 {
     for (uint32_t i = 0; i < r->n_findings; i++)
@@ -352,8 +379,10 @@ bool report_build(struct report *r, const struct report_input *in, struct err *e
         add_run_steps(r, in->ledger);
         add_environment(r, in);
     }
-    if (in->facts != NULL && in->ledger == NULL)
+    if (in->facts != NULL && in->ledger == NULL) {
         add_profile_steps(r, in->facts);
+        add_devices(r, in->facts);
+    }
     if (in->facts != NULL)
         add_ops(r, in->facts);
     r->optimal = is_optimal(r, in);

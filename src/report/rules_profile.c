@@ -134,7 +134,7 @@ static double recorded_share(const struct rules *x)
         const struct ledger_segment *s = &l->segments[i];
         const int64_t begin = s->from_ns > from ? s->from_ns : from, end = s->to_ns < to ? s->to_ns : to;
         if (end > begin && s->category != LEDGER_PRODUCTIVE_STEP && s->category != LEDGER_WASTED_PROGRESS &&
-            s->category != LEDGER_IN_PROGRESS_STEP && s->category != LEDGER_IDLE)
+            s->category != LEDGER_IN_PROGRESS_STEP && s->category != LEDGER_IDLE && s->category != LEDGER_OTHER)
             sum += end - begin;
     }
     return (double)sum / (double)(to - from);

@@ -59,3 +59,19 @@ def test_installed_and_removed(tmp_path, env):
     assert list(tmp_path.rglob("man1/tacho-run.1"))
     refused = subprocess.run([tacho, "demo", "--example", "fortran"], **said)
     assert refused.returncode == 3 and "fortran" in refused.stderr
+
+
+def test_jax_demo_with_its_profile(tmp_path):
+    python = ROOT / ".venv/bin/python3"
+    if subprocess.run([python, "-c", "import jax"], capture_output=True).returncode != 0 if python.exists() else True:
+        pytest.skip("no JAX in .venv")
+    env = {k: v for k, v in os.environ.items() if not k.startswith("TACHO_")}
+    env |= {"TACHO_DATA": str(tmp_path), "TACHO_BIN": TACHO, "DEMO_SERVE": "0", "PYTHONPATH": str(ROOT / "python")}
+    subprocess.run([ROOT / "tools/demo"], env=env, check=True, timeout=240, stdout=subprocess.DEVNULL)
+    report = document(env, "report", "last")
+    first = report["findings"][0]
+    assert first["id"] == "input-bound" and first["priority"] == "P0" and "25." in first["what"]
+    assert {f["id"] for f in report["findings"]} <= {"input-bound", "checkpoint-blocking", "restart-wasted"}
+    metrics = {m["name"]: m["value"] for m in report["key_metrics"]}
+    assert metrics["devices"] == 1 and 0 < metrics["profile_step_time_s"] < 0.4  # without the load of 0.4 s before it
+    assert report["sections"]["op_profile"]["rows"][0][0] and report["warnings"] == []

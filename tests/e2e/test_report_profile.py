@@ -72,6 +72,9 @@ def test_tpu_idle_is_what_no_operation_of_the_core_fills(case):
     for host in truth["hosts"]:
         whole += len(host["cores"]) * max(core["span_ps"] for core in host["cores"])
     idle = 100 * (1 - busy / whole)
+    devices = document["sections"]["environment"]["rows"]
+    assert [row[1] for row in devices] == [core["plane"] for host in truth["hosts"] for core in host["cores"]]
+    assert sum(row[3] for row in devices) == pytest.approx(busy / PS, rel=0.005)
     assert metrics(document)["device_idle_percent"] == pytest.approx(idle, abs=1.0)
 
 
@@ -248,3 +251,16 @@ def test_the_judge_on_lost_work():
     us, so the amount is 0.94 of the truth. All else must fit."""
     failed = {case: said for case, (passed, said) in judge("C35").items() if not passed}
     assert set(failed) <= {"C35-p2"} and all("impact x0.94" in said for said in failed.values())
+
+
+@needs_shared
+def test_truncated_anywhere_is_refused_with_its_byte_or_read(tmp_path):
+    content = next((SHARED / "data/xspace/gpu_h100_no_steps").glob("**/*.xplane.pb")).read_bytes()
+    path = tmp_path / "host-0.xplane.pb"
+    for cut in range(1, len(content), len(content) // 23):
+        path.write_bytes(content[:cut])
+        got = subprocess.run([TACHO, "report", path], capture_output=True, text=True, timeout=60)
+        assert got.returncode in (0, 4), (cut, got.stderr)
+        if got.returncode == 4:
+            at = int(got.stderr.rsplit("at byte ", 1)[1].split()[0])
+            assert got.stdout == "" and got.stderr.count("\n") == 1 and at <= cut

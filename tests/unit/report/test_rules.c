@@ -176,6 +176,43 @@ static void hostile_text_is_escaped(void **state)
     report_release(&r);
 }
 
+/* A run beside the profile: what its ledger says of the profiled window. */
+static bool gaps_of_run(enum ledger_category rest, bool has_epoch, int64_t from_ns)
+{
+    const int64_t second = 1000000000;
+    struct ledger_segment segments[] = {
+        {from_ns, from_ns + second * 8 / 10, LEDGER_PRODUCTIVE_STEP, {0}, 1, 1},
+        {from_ns + second * 8 / 10, from_ns + second, rest, {0}, -1, 1}};
+    const struct ledger l = {.segments = segments, .n_segments = 2, .from_ns = from_ns,
+                             .to_ns = from_ns + second, .total_ns = second};
+    struct record_set set;
+    struct report r;
+    struct err e = {0};
+    struct profile_facts f = healthy();
+    f.idle_ps.ps = 200 * MS;
+    f.busy_ps.ps = 800 * MS;
+    f.has_epoch = has_epoch;
+    f.window_from_ns = 5 * second;
+    record_set_init(&set, 1 << 20);
+    const struct report_input in = {.subject = S("Run r"), .ledger = &l, .set = &set, .facts = &f, .profile = S("p")};
+    assert_true(report_build(&r, &in, &e));
+    const bool fired = find(&r, S("gpu-gaps")) != NULL;
+    report_release(&r);
+    record_set_release(&set);
+    return fired;
+}
+
+static void idle_that_the_run_recorded_has_a_cause(void **state)
+{
+    (void)state;
+    const int64_t same = 5000000000, earlier = 1000000000;
+    assert_false(gaps_of_run(LEDGER_DATA_LOADING_SYNC, true, same));
+    assert_false(gaps_of_run(LEDGER_CHECKPOINT_SAVE, true, same));
+    assert_true(gaps_of_run(LEDGER_OTHER, true, same));
+    assert_true(gaps_of_run(LEDGER_DATA_LOADING_SYNC, false, same)); /* no common clock: nothing is known */
+    assert_true(gaps_of_run(LEDGER_DATA_LOADING_SYNC, true, earlier));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -187,6 +224,7 @@ int main(void)
         cmocka_unit_test(unknown_is_not_zero),
         cmocka_unit_test(few_steps_cap_the_priority),
         cmocka_unit_test(hostile_text_is_escaped),
+        cmocka_unit_test(idle_that_the_run_recorded_has_a_cause),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
