@@ -40,3 +40,25 @@ def test_man_pages_have_no_warnings():
                               env={**os.environ, "MANPAGER": "cat", "LC_ALL": "C.UTF-8"})
         said = done.stderr + (done.stdout if words[0] == "mandoc" else "")
         assert done.returncode == 0 and said == "", f"{page}: {said}"
+
+
+SHARED = ROOT.parent / "shared/data/xspace/mi300x_jax_conv.xplane.pb"
+
+
+def test_the_guides_commands_work(tmp_path):
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("TACHO_", "XDG_"))}
+    (tmp_path / "tacho").symlink_to(TACHO)
+    env |= {"TACHO_DATA": str(tmp_path / "data"), "PYTHONPATH": str(ROOT / "python"), "PROFILE": str(SHARED),
+            "PATH": f"{tmp_path}:{pathlib.Path(sys.executable).parent}:{env['PATH']}"}
+    ran = 0
+    for page in ("start", "record", "goodput", "report", "profiles"):
+        if page == "profiles" and not SHARED.exists():
+            print("profiles.md: not run, ../shared is absent")
+            continue
+        text = (ROOT / f"docs/guide/{page}.md").read_text()
+        for block in text.split("```sh run\n")[1:]:
+            done = subprocess.run(["bash", "-euo", "pipefail"], input=block.split("\n```")[0] + "\n", text=True,
+                                  capture_output=True, cwd=tmp_path, env=env, timeout=60)
+            assert done.returncode == 0, f"{page}.md: {done.stderr}"
+            ran += 1
+    assert ran >= 5
