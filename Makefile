@@ -60,6 +60,7 @@ bench:
 	@tools/bootstrap check
 	@$(MAKE) -s all
 	@$(PYTHON) bench/journal_bench.py
+	@$(PYTHON) bench/load_bench.py
 
 fuzz:
 	@echo "make fuzz: libFuzzer on every parser, FUZZ_SECONDS=$${FUZZ_SECONDS:-60} each (clang)."
