@@ -23,7 +23,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 SHARED = pathlib.Path(os.environ.get("TACHO_SHARED", ROOT.parent / "shared"))
 TACHO = os.environ.get("TACHO_BIN", str(ROOT / "build" / "tacho"))
 PEER = pathlib.Path(os.environ.get("PEERS_CACHE", pathlib.Path.home() / ".cache" / "peers")) / "venv-tensorboard"
-XPROF = "import sys; from xprof.convert import raw_to_tool_data as r; r.xspace_to_tool_data([sys.argv[1]], sys.argv[2], {})"
+XPROF = """import sys
+from xprof.convert import raw_to_tool_data
+raw_to_tool_data.xspace_to_tool_data([sys.argv[1]], sys.argv[2], {})"""
 
 
 def cost(words, env=None):
@@ -52,8 +54,8 @@ def profile(folder, mb):
     out = pathlib.Path(folder) / str(mb)
     if not out.exists():
         print(f"making an XSpace of {mb} MB", file=sys.stderr)
-        subprocess.run([sys.executable, SHARED / "tools" / "gen_xspace.py", out, "--kind", "tpu", "--target-mb", str(mb)],
-                       check=True, stdout=subprocess.DEVNULL)
+        make = [sys.executable, SHARED / "tools" / "gen_xspace.py", out, "--kind", "tpu", "--target-mb", str(mb)]
+        subprocess.run(make, check=True, stdout=subprocess.DEVNULL)
     return next(out.rglob("*.xplane.pb"))
 
 
