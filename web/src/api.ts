@@ -26,7 +26,7 @@ export type Point = [number | string, Maybe<number>, Maybe<number>, Maybe<number
 export interface Series { name: string; unit: string; series: { rank: Maybe<number>; host: Maybe<string>; points: Point[] }[]; seconds_per_point: Maybe<number> }
 export interface Session {
   session: string; run: Maybe<string>; name: Maybe<string>; kind: Maybe<string>; from: Maybe<string>; to: Maybe<string>; duration_s: Maybe<number>
-  size_bytes: Maybe<number>; targets: number | Target[]; status: Maybe<string>; report_status: Maybe<string>; findings: Maybe<number>; first_finding: Maybe<string>
+  size_bytes: Maybe<number>; targets: number | Target[]; status: Maybe<string>; report_status: Maybe<string>; findings: Maybe<number>; first_finding: Maybe<string>; report_error?: Maybe<string>
 }
 export interface Target { target: string; host: Maybe<string>; size_bytes: Maybe<number>; planes: Maybe<number>; lines: Maybe<number>; events: Maybe<number> }
 export interface Finding {

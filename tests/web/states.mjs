@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// What only invented data has: days of a run with losses, and a session's findings whose evidence leads on.
+//   node tests/web/states.mjs URL TOKEN RUN SESSION
+import { accessible, api, base, check, done, launch, open, run, session, settle, shots } from './browser.mjs'
+
+const browser = await launch()
+for (const theme of ['light', 'dark']) {
+  const { page, noise, context } = await open(browser, theme, 1440, 900)
+  for (const path of ['/runs', `/runs/${run}`, `/sessions/${session}/report`]) {
+    await page.goto(base + path); await settle(page)
+    await accessible(page, `${path} ${theme}`)
+    await page.screenshot({ path: `${shots}states${path.replace(/\W+/g, '-')}-${theme}.png`, fullPage: true })
+    check(await page.locator('[role=alert] h2').count() === 0, `no error shown: ${path} ${theme}`)
+  }
+  check(noise.length === 0, `quiet: states ${theme}`, noise.slice(0, 3).join('; '))
+  await context.close()
+}
+const { page } = await open(browser, 'light', 1440, 900), report = await api(page, `sessions/${session}/report`)
+await page.goto(`${base}/sessions/${session}/report`); await page.waitForSelector('.findings li'); await settle(page)
+check(await page.locator('.findings li').count() === report.findings.length, 'each finding is shown')
+const tools = (await api(page, `sessions/${session}/tools`)).tools.map(t => t.name)
+for (const [i, f] of report.findings.entries()) for (const [k, e] of f.evidence.entries()) {
+  const link = page.locator('.findings li').nth(i).locator('.ev').nth(k), to = await link.getAttribute('href')
+  check(tools.includes(e.tool) ? to.includes('/' + e.tool) : true, `evidence leads to its tool: ${e.tool}`, String(to))
+}
+const spanned = report.findings.findIndex(f => f.span)
+check(spanned >= 0, 'a finding has a span')
+await page.locator('.findings li').nth(spanned).locator('button').click(); await page.waitForTimeout(400)
+const z = new URL(page.url()).searchParams.get('z'), s = report.findings[spanned].span
+check(z === `${s.from_ps},${s.to_ps - s.from_ps}`, 'a finding zooms the trace to its span', z)
+await browser.close()
+done()
