@@ -76,6 +76,7 @@ bool cmd_serve(struct cli *cli, int argc, char **argv, struct err *e)
         return false;
     const struct server_options o = {
         .data_dir = data,
+        .cache_dir = config_text(cli->config, CONFIG_FIELD_cache),
         .listen = config_text(cli->config, CONFIG_FIELD_listen),
         .allowed_hosts = config_text(cli->config, CONFIG_FIELD_allowed_hosts),
         .worker_threads = (unsigned)config_number(cli->config, CONFIG_FIELD_worker_threads),

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "format/chrome.h"
+#include "format/index.h"
 #include "format/json_scan.h"
 #include "format/xspace.h"
 
@@ -90,8 +91,7 @@ static bool source_add(struct profile_source *s, const char *path, struct err *e
     f->host = stem_host(f->target);
     f->fd = fd;
     f->size_bytes = (uint64_t)st.st_size;
-    f->import_fd = -1;
-    f->spill_fd = -1;
+    f->import_fd = f->spill_fd = f->index_fd = f->index_out_fd = -1;
     if (file_kind(fd, path_base(str_from(path))) == FILE_JSON && (f->import_fd = spill_open()) < 0)
         return err_sys(e, "cannot import '%s': no room for a temporary file", path);
     f->spill_fd = f->size_bytes >= SPILL_LEAST_BYTES ? spill_open() : -1;
@@ -257,6 +257,10 @@ void profile_source_release(struct profile_source *s)
             close(s->files[i].import_fd);
         if (s->files[i].spill_fd >= 0)
             close(s->files[i].spill_fd);
+        if (s->files[i].index_fd >= 0)
+            close(s->files[i].index_fd);
+        if (s->files[i].index_out_fd >= 0)
+            close(s->files[i].index_out_fd);
     }
     arena_release(&s->arena);
     *s = (struct profile_source){0};
@@ -279,6 +283,33 @@ static int file_take(struct profile_file *f, struct err *e)
     return fd;
 }
 
+static struct trace *file_decode(struct profile_file *f, struct err *e)
+{
+    const struct xspace_options o = {.file = str_from(f->path), .host = f->host, .spill_fd = f->spill_fd};
+    f->spill_fd = -1;
+    const int fd = file_take(f, e);
+    struct err ignored = {0};
+    struct index_identity of;
+    const bool known = fd >= 0 && f->index_out_fd >= 0 && index_identify(fd, &of, &ignored);
+    struct trace *t = fd < 0 ? NULL : xspace_load(fd, &o, e);
+    if (fd < 0 && o.spill_fd >= 0)
+        close(o.spill_fd);
+    /* without an index the next one decodes again: whoever keeps it looks */
+    if (t != NULL && known && !index_write(f->index_out_fd, t, &of, &ignored))
+        trace_note(t, S("no_index"), 1, "the profile's index could not be written");
+    return t;
+}
+
+static struct trace *file_load(const struct profile_source *s, struct profile_file *f, struct err *e)
+{
+    if (f->index_fd < 0)
+        return file_decode(f, e);
+    const struct index_options o = {.file = str_from(f->path), .host = f->host, .lines_only = s->lines_only};
+    const int index_fd = f->index_fd, fd = f->fd;
+    f->index_fd = f->fd = -1;
+    return index_load(index_fd, fd, &o, e);
+}
+
 struct profile *profile_load(struct profile_source *s, struct err *e)
 {
     struct profile *p = map_alloc(1, sizeof *p);
@@ -287,14 +318,7 @@ struct profile *profile_load(struct profile_source *s, struct err *e)
     p->path = arena_str(&p->arena, s->path);
     p->traces = ARENA_ARRAY(&p->arena, struct trace *, s->n_files);
     for (uint32_t i = 0; i < s->n_files; i++) {
-        struct profile_file *f = &s->files[i];
-        const struct xspace_options o = {
-            .file = str_from(f->path), .host = f->host, .spill_fd = f->spill_fd};
-        f->spill_fd = -1;
-        const int fd = file_take(f, e);
-        struct trace *t = fd < 0 ? NULL : xspace_load(fd, &o, e);
-        if (fd < 0 && o.spill_fd >= 0)
-            close(o.spill_fd);
+        struct trace *t = file_load(s, &s->files[i], e);
         if (t == NULL) {
             profile_free(p);
             return NULL;

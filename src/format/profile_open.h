@@ -25,6 +25,9 @@ struct profile_file {
     int fd;         /* owned until loaded */
     int import_fd;  /* unlinked temporary file for the XSpace made from JSON, or -1; owned until loaded */
     int spill_fd;   /* unlinked temporary file for row groups, or -1; owned until loaded */
+    int index_fd;     /* its index, to load from instead, or -1; owned until loaded */
+    int index_out_fd; /* an empty file that takes its index when it is decoded, or -1; owned */
+    const char *index_path; /* where that one belongs */
     uint64_t size_bytes;
 };
 
@@ -34,6 +37,7 @@ struct profile_source {
     str path; /* what the user named */
     struct profile_file *files;
     uint32_t n_files, capacity;
+    bool lines_only; /* what format/index.h says of it */
 };
 
 MUST_CHECK bool profile_find(struct profile_source *s, const char *path, struct err *e);

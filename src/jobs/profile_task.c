@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "format/profile_open.h"
+#include "jobs/index_place.h"
 
 struct work {
     struct profile_source *source;
@@ -27,24 +28,69 @@ static bool work_run(void *ctx, int out_fd, struct err *e)
     return ok;
 }
 
+#define FDS_PER_FILE 5
+
+static bool source_run(struct profile_source *s, const struct parser_limits *limits, profile_fn fn, void *ctx,
+                       struct buf *out, struct err *e)
+{
+    int *fds = map_alloc((size_t)s->n_files * FDS_PER_FILE, sizeof *fds);
+    for (uint32_t i = 0; i < s->n_files; i++) {
+        int *of = &fds[FDS_PER_FILE * i];
+        of[0] = s->files[i].fd;
+        of[1] = s->files[i].spill_fd;
+        of[2] = s->files[i].import_fd;
+        of[3] = s->files[i].index_fd;
+        of[4] = s->files[i].index_out_fd;
+    }
+    struct work w = {.source = s, .fn = fn, .ctx = ctx};
+    const struct parser_task task = {.what = s->path.p,
+                                     .keep_fds = fds,
+                                     .n_keep_fds = s->n_files * FDS_PER_FILE,
+                                     .fn = work_run,
+                                     .ctx = &w};
+    const bool ok = parser_run(limits, &task, out, e);
+    map_free(fds);
+    return ok;
+}
+
 bool profile_task_run(const char *path, const struct parser_limits *limits, profile_fn fn, void *ctx,
                       struct buf *out, struct err *e)
 {
     struct profile_source source;
     if (!profile_find(&source, path, e))
         return false;
-    int *fds = map_alloc((size_t)source.n_files * 3, sizeof *fds);
-    for (uint32_t i = 0; i < source.n_files; i++) {
-        fds[3 * i] = source.files[i].fd;
-        fds[3 * i + 1] = source.files[i].spill_fd;
-        fds[3 * i + 2] = source.files[i].import_fd;
-    }
-    struct work w = {.source = &source, .fn = fn, .ctx = ctx};
-    const struct parser_task task = {
-        .what = path, .keep_fds = fds, .n_keep_fds = source.n_files * 3, .fn = work_run, .ctx = &w};
-    const bool ok = parser_run(limits, &task, out, e);
-    map_free(fds);
+    const bool ok = source_run(&source, limits, fn, ctx, out, e);
     profile_source_release(&source);
+    return ok;
+}
+
+static bool uses_index(const struct profile_source *s)
+{
+    for (uint32_t i = 0; i < s->n_files; i++)
+        if (s->files[i].index_fd >= 0)
+            return true;
+    return false;
+}
+
+/* Loads from indexes where there are some, else makes them. */
+static bool indexed_run(const char *path, const char *cache_dir, const struct parser_limits *limits,
+                        profile_fn fn, void *ctx, struct buf *out, struct err *e)
+{
+    bool ok = false, again = true;
+    for (bool fresh = false; !ok && again; fresh = true) {
+        struct profile_source source;
+        if (!profile_find(&source, path, e))
+            return false;
+        index_place_find(&source, cache_dir, fresh);
+        err_clear(e);
+        source.lines_only = true; /* the views show lines */
+        ok = source_run(&source, limits, fn, ctx, out, e);
+        if (ok)
+            index_place_keep(&source);
+        /* A damaged index costs time only; a wrong question is answered alike without it. */
+        again = uses_index(&source) && e->code != ERR_USAGE && e->code != ERR_NOT_FOUND;
+        profile_source_release(&source);
+    }
     return ok;
 }
 
@@ -88,12 +134,12 @@ static bool view_work_run(struct profile *p, void *ctx, struct buf *out, struct 
     return ok;
 }
 
-bool profile_task_trace(const char *path, const struct parser_limits *limits, enum tiles_view view,
-                        const struct tool_param *params, uint32_t n_params, struct buf *out,
+bool profile_task_trace(const char *path, const char *cache_dir, const struct parser_limits *limits,
+                        enum tiles_view view, const struct tool_param *params, uint32_t n_params, struct buf *out,
                         struct err *e)
 {
     struct view_work w = {.view = view, .params = params, .n_params = n_params};
-    return profile_task_run(path, limits, view_work_run, &w, out, e);
+    return indexed_run(path, cache_dir, limits, view_work_run, &w, out, e);
 }
 
 static bool facts_work_run(struct profile *p, void *ctx, struct buf *out, struct err *e)

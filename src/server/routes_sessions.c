@@ -289,7 +289,7 @@ static bool answer_trace(struct server *s, str view_word, struct http_request *r
     const struct parser_limits limits = parser_limits_of(s);
     resp->content_type = "application/json";
     resp->cache = "private, max-age=3600";
-    return path != NULL && profile_task_trace(path, &limits, view, params, n, &resp->body, e);
+    return path != NULL && profile_task_trace(path, s->cache_dir, &limits, view, params, n, &resp->body, e);
 }
 
 bool route_trace(struct server *s, struct http_request *req, struct http_response *resp,

@@ -15,6 +15,7 @@
 
 struct server_options {
     const char *data_dir;
+    str cache_dir;     /* for indexes that do not fit beside their profile; empty: the user's own */
     str listen;        /* "127.0.0.1:7480"; port 0 = any free one */
     str allowed_hosts; /* comma-separated names that a Host header may carry, too */
     unsigned worker_threads;

@@ -21,6 +21,7 @@ struct keeper;
 
 struct server {
     char data_dir[4096];
+    char cache_dir[4096]; /* may be empty: server.h */
     char url[320];
     uint64_t parser_memory_bytes, parser_cpu_s;
     int lock_fd; /* <data>/server/lock */

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/index_place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/sha256.h"
+#include "format/index.h"
+
+#define LOCK_TRIES 3000 /* of 20 ms: nobody's lock may hold a request for longer than a minute */
+
+/* NULL when there is no such place. */
+static const char *beside_path(struct profile_source *s, const struct profile_file *f)
+{
+    const str name = arena_printf(&s->arena, "%.*s.tacho", STR_ARG(f->target));
+    const char *dir = arena_cstr(&s->arena, path_dir(str_from(f->path)));
+    return name.p == NULL || dir == NULL ? NULL : path_join(&s->arena, dir, name);
+}
+
+static const char *cache_path(struct profile_source *s, const struct profile_file *f, const char *dir)
+{
+    const char *root = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    uint8_t digest[SHA256_BYTES];
+    char hex[SHA256_HEX];
+    struct sha256 sum;
+    char *real = realpath(f->path, NULL);
+    if (real == NULL)
+        return NULL;
+    sha256_init(&sum);
+    sha256_add(&sum, real, strlen(real));
+    sha256_end(&sum, digest);
+    sha256_hex(digest, hex);
+    free(real);
+    if (dir[0] != '\0')
+        return arena_printf(&s->arena, "%s/%s.tacho", dir, hex).p;
+    if (root != NULL && root[0] == '/')
+        return arena_printf(&s->arena, "%s/tachograph/%s.tacho", root, hex).p;
+    return home == NULL || home[0] != '/' ? NULL
+                                          : arena_printf(&s->arena, "%s/.cache/tachograph/%s.tacho", home, hex).p;
+}
+
+static bool place_read(struct profile_file *f, const char *path)
+{
+    const int fd = path == NULL ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return false;
+    if (!index_is_of(fd, f->fd)) {
+        close(fd);
+        return false;
+    }
+    f->index_fd = fd;
+    return true;
+}
+
+/* An unlinked file in the folder of path, readable by those who may read the XSpace. */
+static bool place_write(struct profile_source *s, struct profile_file *f, const char *path)
+{
+    struct stat st;
+    const char *dir = path == NULL ? NULL : arena_cstr(&s->arena, path_dir(str_from(path)));
+    if (dir == NULL || fstat(f->fd, &st) != 0)
+        return false;
+    f->index_out_fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, st.st_mode & 0666);
+    f->index_path = f->index_out_fd < 0 ? NULL : path;
+    return f->index_out_fd >= 0;
+}
+
+static void file_lock(int fd)
+{
+    const struct timespec pause = {.tv_nsec = 20000000};
+    for (int i = 0; i < LOCK_TRIES && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; i++)
+        nanosleep(&pause, NULL);
+}
+
+static void file_find(struct profile_source *s, struct profile_file *f, const char *cache_dir, bool fresh)
+{
+    struct err ignored = {0};
+    const char *beside = beside_path(s, f), *cache = cache_path(s, f, cache_dir);
+    if (!fresh && (place_read(f, beside) || place_read(f, cache)))
+        return;
+    file_lock(f->fd);
+    if (!fresh && (place_read(f, beside) || place_read(f, cache))) {
+        flock(f->fd, LOCK_UN);
+        return;
+    }
+    if (place_write(s, f, beside) || cache == NULL)
+        return;
+    const char *dir = arena_cstr(&s->arena, path_dir(str_from(cache)));
+    if (dir != NULL && dir_make(dir, 0700, &ignored))
+        place_write(s, f, cache);
+}
+
+void index_place_find(struct profile_source *s, const char *cache_dir, bool fresh)
+{
+    for (uint32_t i = 0; i < s->n_files; i++)
+        if (s->files[i].import_fd < 0) /* an imported file's XSpace is gone when it has been read */
+            file_find(s, &s->files[i], cache_dir, fresh);
+}
+
+static void file_keep(struct profile_source *s, struct profile_file *f)
+{
+    static atomic_uint n;
+    char open_path[64];
+    if (f->index_out_fd < 0 || !index_is_of(f->index_out_fd, f->fd))
+        return;
+    snprintf(open_path, sizeof open_path, "/proc/self/fd/%d", f->index_out_fd);
+    const char *named = arena_printf(&s->arena, "%s.tmp-%d-%u", f->index_path, (int)getpid(), atomic_fetch_add(&n, 1)).p;
+    if (named == NULL || linkat(AT_FDCWD, open_path, AT_FDCWD, named, AT_SYMLINK_FOLLOW) != 0)
+        return;
+    if (rename(named, f->index_path) != 0)
+        unlink(named);
+}
+
+void index_place_keep(struct profile_source *s)
+{
+    for (uint32_t i = 0; i < s->n_files; i++)
+        file_keep(s, &s->files[i]);
+}
