@@ -183,8 +183,11 @@ bool dir_make(const char *path, mode_t mode, struct err *e)
         if (part[i] != '/' && part[i] != '\0')
             continue;
         part[i] = '\0';
-        if (mkdir(part, mode) != 0 && errno != EEXIST && !file_is_dir(part))
+        const int why = mkdir(part, mode) == 0 ? 0 : errno;
+        if (why != 0 && why != EEXIST && !file_is_dir(part)) {
+            errno = why; /* not that of the look */
             return err_sys(e, "cannot make the folder '%s'", part);
+        }
         if (i < n)
             part[i] = '/';
     }

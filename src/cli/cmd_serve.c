@@ -2,17 +2,15 @@
 /* tacho serve: the server and its web UI, until SIGTERM or SIGINT. */
 #include <pthread.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "cli/browser.h"
 #include "cli/cli.h"
 #include "cli/run_arg.h"
 #include "server/server.h"
-
-extern char **environ;
 
 /* Over SSH the browser is on the other side: say how to get there. */
 static void print_tunnel(const char *url)
@@ -26,16 +24,6 @@ static void print_tunnel(const char *url)
     const char *user = getenv("USER");
     printf("from your own machine: ssh -L %s:127.0.0.1:%s %s%s%.*s\n", port + 1, port + 1,
            user == NULL ? "" : user, user == NULL ? "" : "@", STR_ARG(here));
-}
-
-static void open_browser(const char *address)
-{
-    char program[] = "xdg-open", text[512];
-    char *argv[] = {program, text, NULL};
-    pid_t pid;
-    snprintf(text, sizeof text, "%s", address);
-    if (posix_spawnp(&pid, "xdg-open", NULL, NULL, argv, environ) != 0)
-        fprintf(stderr, "tacho: no browser could be opened: open the address yourself\n");
 }
 
 static void wait_for_signal(sigset_t *signals)
@@ -63,7 +51,7 @@ static bool serve(const struct server_options *o, bool open, struct err *e)
     print_tunnel(server_url(s));
     fflush(stdout);
     if (open)
-        open_browser(address);
+        browser_open(address);
     wait_for_signal(&signals);
     server_close(s);
     return true;

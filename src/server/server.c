@@ -17,12 +17,23 @@
 #include "jobs/queue.h"
 #include "server/follower.h"
 #include "server/keeper.h"
+#include "server/local_socket.h"
 #include "server/run_cache.h"
 #include "server/server_inside.h"
 #include "server/session_job.h"
 
 #define BODIES_MAX_BYTES (256ull << 20)
 #define WORKERS 8
+
+static bool err_taken(const struct server *s, struct err *e)
+{
+    struct local_server other;
+    if (!local_server_find(s->data_dir, &other, e))
+        return err_set(e, ERR_CONFLICT, "another server has the data folder '%s'", s->data_dir);
+    err_set(e, ERR_CONFLICT, "another server has the data folder '%s': process %lld at %s", s->data_dir,
+            (long long)other.pid, other.url);
+    return err_hint(e, "use that one, or give this one another --data");
+}
 
 /* <data>/server, 0700, on a local disk, and ours alone. */
 static bool take_folder(struct server *s, char dir[static 4096 + 16], struct err *e)
@@ -47,7 +58,7 @@ static bool take_folder(struct server *s, char dir[static 4096 + 16], struct err
         return true;
     if (errno != EWOULDBLOCK)
         return err_sys(e, "cannot lock '%s'", lock);
-    return err_set(e, ERR_CONFLICT, "another server has the data folder '%s'", s->data_dir);
+    return err_taken(s, e);
 }
 
 static void set_url(struct server *s, str listen)
@@ -91,6 +102,10 @@ static bool open_parts(struct server *s, const struct server_options *o, struct 
         return false;
     set_url(s, o->listen);
     s->follower = follower_open(s);
+    struct err why = {0};
+    s->local = local_socket_open(s, &why);
+    if (s->local == NULL)
+        log_warn("commands here will not find this server: %s", why.msg);
     return true;
 }
 
@@ -118,6 +133,7 @@ void server_close(struct server *s)
 {
     if (s == NULL)
         return;
+    local_socket_close(s->local);
     follower_close(s->follower);
     http_close(s->http);
     queue_close(s->queue);

@@ -18,6 +18,7 @@ struct run_cache;
 struct follower;
 struct queue;
 struct keeper;
+struct local_socket;
 
 struct server {
     char data_dir[4096];
@@ -34,6 +35,7 @@ struct server {
     struct follower *follower;
     struct queue *queue;
     struct keeper *keeper;
+    struct local_socket *local; /* NULL when it could not be made */
 };
 
 typedef bool (*route_fn)(struct server *s, struct http_request *req, struct http_response *resp,
