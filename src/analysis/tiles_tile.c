@@ -14,6 +14,11 @@ struct cell_sum {
     uint64_t start_ps, dur_ps, index; /* of the first event: shown itself when it is alone */
 };
 
+#define LAST_CELLS 64
+struct last_cell {
+    uint32_t bucket, depth, cell; /* cell + 1; 0: none yet */
+};
+
 struct tile {
     uint64_t from_ps, to_ps; /* session time */
     unsigned level;
@@ -24,6 +29,8 @@ struct tile {
     struct cell_sum *cells;
     uint32_t n_cells, cells_capacity;
     struct map_u64_u32 cell_ids; /* depth << 32 | bucket */
+    struct last_cell last[LAST_CELLS]; /* by depth: neighbours on a line share a cell most often */
+    uint32_t *name_of; /* by metadata index of the line's plane: name + 1, or 0 */
 };
 
 static bool name_id(struct tile *t, str name, uint32_t *out)
@@ -41,6 +48,22 @@ static bool name_id(struct tile *t, str name, uint32_t *out)
     return true;
 }
 
+static bool event_name_id(struct tile *t, const struct trace *trace, const struct trace_line *line,
+                          const struct trace_event *ev, uint32_t *out)
+{
+    const uint32_t n = trace->planes[line->plane_index].n_event_metadata;
+    uint32_t *known = ev->metadata_index < n ? &t->name_of[ev->metadata_index] : NULL;
+    if (known != NULL && *known != 0) {
+        *out = *known - 1;
+        return true;
+    }
+    if (!name_id(t, trace_event_name(trace, line, ev), out))
+        return false;
+    if (known != NULL)
+        *known = *out + 1;
+    return true;
+}
+
 /* The name that covers most: a candidate with its lead (Boyer and Moore's majority vote, weighed). */
 static void cell_vote(struct cell_sum *c, uint32_t name, uint64_t weight_ps)
 {
@@ -55,19 +78,40 @@ static void cell_vote(struct cell_sum *c, uint32_t name, uint64_t weight_ps)
     }
 }
 
+static struct cell_sum *cell_find(struct tile *t, uint32_t bucket, uint16_t depth)
+{
+    struct last_cell *last = &t->last[depth % LAST_CELLS];
+    if (last->cell == 0 || last->bucket != bucket || last->depth != depth) {
+        const uint32_t *at = map_u64_u32_get(&t->cell_ids, (uint64_t)depth << 32 | bucket);
+        if (at == NULL)
+            return NULL;
+        *last = (struct last_cell){bucket, depth, *at + 1};
+    }
+    return &t->cells[last->cell - 1];
+}
+
+static struct cell_sum *cell_new(struct tile *t, uint32_t bucket, uint16_t depth)
+{
+    if (!ARENA_PUSH(t->a, t->cells, t->n_cells, t->cells_capacity))
+        return NULL;
+    *map_u64_u32_put(&t->cell_ids, (uint64_t)depth << 32 | bucket) = t->n_cells - 1;
+    t->last[depth % LAST_CELLS] = (struct last_cell){bucket, depth, t->n_cells};
+    t->cells[t->n_cells - 1] = (struct cell_sum){.bucket = bucket, .depth = depth};
+    return &t->cells[t->n_cells - 1];
+}
+
 static bool cell_add(struct tile *t, uint32_t bucket, const struct trace_event *ev, uint64_t start_ps,
                      uint64_t index, uint32_t name, uint64_t covered_ps, bool counts)
 {
-    const uint64_t key = (uint64_t)ev->depth << 32 | bucket;
-    const uint32_t *at = map_u64_u32_get(&t->cell_ids, key);
-    if (at == NULL) {
-        if (!ARENA_PUSH(t->a, t->cells, t->n_cells, t->cells_capacity))
+    struct cell_sum *c = cell_find(t, bucket, ev->depth);
+    if (c == NULL) {
+        c = cell_new(t, bucket, ev->depth);
+        if (c == NULL)
             return false;
-        *map_u64_u32_put(&t->cell_ids, key) = t->n_cells - 1;
-        t->cells[t->n_cells - 1] =
-            (struct cell_sum){.bucket = bucket, .depth = ev->depth, .start_ps = start_ps, .dur_ps = ev->dur_ps, .index = index};
+        c->start_ps = start_ps;
+        c->dur_ps = ev->dur_ps;
+        c->index = index;
     }
-    struct cell_sum *c = &t->cells[at == NULL ? t->n_cells - 1 : *at];
     cell_vote(c, name, covered_ps == 0 ? 1 : covered_ps);
     c->covered_ps += covered_ps;
     c->count += counts;
@@ -142,7 +186,7 @@ static bool write_events(struct tile *t, const struct trace *trace, uint32_t l, 
             break;
         if (start + c.event.dur_ps < t->from_ps || (start < t->from_ps && start + c.event.dur_ps == t->from_ps))
             continue;
-        ok = name_id(t, trace_event_name(trace, line, &c.event), &name);
+        ok = event_name_id(t, trace, line, &c.event, &name);
         if (ok && c.event.dur_ps >= bucket_ps)
             write_event(j, start, c.event.dur_ps, name, c.event.depth, c.index);
         else
@@ -156,6 +200,10 @@ static bool write_line(struct tile *t, const struct trace *trace, uint32_t l, st
                        struct err *e)
 {
     t->n_cells = 0;
+    memset(t->last, 0, sizeof t->last);
+    t->name_of = ARENA_ARRAY(t->a, uint32_t, (size_t)trace->planes[trace->lines[l].plane_index].n_event_metadata + 1);
+    if (t->name_of == NULL)
+        return arena_full(t->a, e);
     json_object(j);
     json_ku64(j, "line", l);
     json_key(j, "events");

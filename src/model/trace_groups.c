@@ -134,10 +134,15 @@ static size_t column_unpack(const uint8_t *p, size_t left, uint32_t n, enum colu
     const unsigned width = p[0];
     uint64_t least;
     memcpy(&least, p + 1, 8);
-    const uint8_t *at = p + 9;
+    const uint8_t *at = p + 9, *const end = p + left;
+    const uint64_t mask = width == 0 ? 0 : UINT64_MAX >> (64 - 8 * width);
     for (uint32_t i = 0; i < n; i++, at += width) {
         uint64_t x = 0;
-        memcpy(&x, at, width);
+        if (end - at >= 8) /* one load of a known size; what follows the value is masked off */
+            memcpy(&x, at, 8);
+        else
+            memcpy(&x, at, width);
+        x &= mask;
         column_set(&out[i], i == 0 ? NULL : &out[i - 1], c, x + least);
     }
     return 9 + (size_t)width * n;
