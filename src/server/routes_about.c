@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the server says about itself: version, OpenAPI document, its own metrics. */
 #include <inttypes.h>
-#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/file.h"
 #include "server/server_inside.h"
 
 bool route_server(struct server *s, struct http_request *req, struct http_response *resp,
@@ -22,24 +22,42 @@ bool route_server(struct server *s, struct http_request *req, struct http_respon
     return reply_json(&j, resp, e);
 }
 
-static void put_parameters(struct json *j, str path)
+static const struct {
+    route_fn fn;
+    const char *name, *type, *meaning;
+} query_parameters[] = {
+#define X(handler, name, type, meaning) {handler, name, #type, meaning},
+#include "server/params.def"
+#undef X
+};
+
+static void put_parameter(struct json *j, str name, const char *in, const char *type, const char *meaning)
 {
-    str part;
+    json_object(j);
+    json_kstr(j, "name", name);
+    json_kcstr(j, "in", in);
+    json_kbool(j, "required", strcmp(in, "path") == 0);
+    if (meaning != NULL)
+        json_kcstr(j, "description", meaning);
+    json_key(j, "schema");
+    json_object(j);
+    json_kcstr(j, "type", type);
+    json_end(j);
+    json_end(j);
+}
+
+static void put_parameters(struct json *j, const struct route *r)
+{
+    str path = str_from(r->path), part;
     json_key(j, "parameters");
     json_array(j);
-    while (str_cut(path, '/', &part, &path)) {
-        if (!str_starts(part, S("{")))
-            continue;
-        json_object(j);
-        json_kstr(j, "name", str_sub(part, 1, part.n - 1));
-        json_kcstr(j, "in", "path");
-        json_kbool(j, "required", true);
-        json_key(j, "schema");
-        json_object(j);
-        json_kcstr(j, "type", "string");
-        json_end(j);
-        json_end(j);
-    }
+    while (str_cut(path, '/', &part, &path))
+        if (str_starts(part, S("{")))
+            put_parameter(j, str_sub(part, 1, part.n - 1), "path", "string", NULL);
+    for (size_t i = 0; i < sizeof query_parameters / sizeof *query_parameters; i++)
+        if (query_parameters[i].fn == r->fn)
+            put_parameter(j, str_from(query_parameters[i].name), "query", query_parameters[i].type,
+                          query_parameters[i].meaning);
     json_end(j);
 }
 
@@ -52,7 +70,7 @@ static void put_operation(struct json *j, const struct route *r)
     json_object(j);
     json_kcstr(j, "summary", r->summary);
     json_kcstr(j, "x-role", store_role_word((enum store_role)r->role));
-    put_parameters(j, str_from(r->path));
+    put_parameters(j, r);
     if (r->role == ROLE_NONE) {
         json_key(j, "security");
         json_array(j);
@@ -134,15 +152,27 @@ static void put_metric(struct buf *b, const char *name, const char *type, const 
              type, name, value);
 }
 
+/* Not getrusage's ru_maxrss: that one is of whoever started us, too. */
+static bool max_resident(struct arena *a, uint64_t *kib)
+{
+    struct err ignored = {0};
+    str text, line;
+    if (!file_read(a, "/proc/self/status", 65536, &text, &ignored))
+        return false;
+    while (str_cut(text, '\n', &line, &text))
+        if (str_starts(line, S("VmHWM:")) && str_ends(line, S(" kB")))
+            return str_to_u64(str_trim(str_sub(line, 6, line.n - 3)), kib);
+    return false;
+}
+
 bool route_metrics(struct server *s, struct http_request *req, struct http_response *resp,
                    struct err *e)
 {
     (void)s;
     struct http_stats h;
-    struct rusage usage;
+    uint64_t resident_kib;
     struct buf *b = &resp->body;
     http_stats(req->server, &h);
-    getrusage(RUSAGE_SELF, &usage);
     put_metric(b, "connections_total", "counter", "connections taken", h.connections);
     put_metric(b, "connections_open", "gauge", "connections open now", h.connections_open);
     put_metric(b, "requests_total", "counter", "requests", h.requests);
@@ -154,10 +184,14 @@ bool route_metrics(struct server *s, struct http_request *req, struct http_respo
     put_metric(b, "streams_open", "gauge", "event streams open now", h.streams_open);
     put_metric(b, "oddities_total", "counter", "things that should not have happened",
                err_odd_count());
-    put_metric(b, "process_max_resident_bytes", "gauge", "most memory so far",
-               (uint64_t)usage.ru_maxrss * 1024);
-    put_metric(b, "process_cpu_ms_total", "counter", "CPU time in milliseconds",
-               clock_process_cpu_ns() / (uint64_t)NS_PER_MS);
+    if (max_resident(&req->arena, &resident_kib))
+        put_metric(b, "process_max_resident_bytes", "gauge", "most memory so far", resident_kib * 1024);
+    const uint64_t cpu_ns = clock_process_cpu_ns(), ns_per_s = (uint64_t)NS_PER_S;
+    buf_addf(b,
+             "# HELP tacho_process_cpu_seconds_total CPU time\n"
+             "# TYPE tacho_process_cpu_seconds_total counter\n"
+             "tacho_process_cpu_seconds_total %" PRIu64 ".%09" PRIu64 "\n",
+             cpu_ns / ns_per_s, cpu_ns % ns_per_s);
     resp->content_type = "text/plain; version=0.0.4; charset=utf-8";
     return buf_ok(b, "the metrics", e);
 }

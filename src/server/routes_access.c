@@ -25,8 +25,13 @@ bool route_readyz(struct server *s, struct http_request *req, struct http_respon
                   struct err *e)
 {
     (void)req;
-    if (s->meta->ops->ping(s->meta, e))
+    const uint64_t now_ns = clock_monotonic_ns();
+    if (now_ns < s->ready_until_ns)
         return reply_text(resp, S("ready\n"));
+    if (s->meta->ops->ping(s->meta, e)) {
+        s->ready_until_ns = now_ns + (uint64_t)NS_PER_S;
+        return reply_text(resp, S("ready\n"));
+    }
     e->code = ERR_UNAVAILABLE;
     return err_wrap(e, "the database takes no commits");
 }

@@ -33,6 +33,8 @@ struct db_query {
 };
 
 MUST_CHECK bool db_open(struct db *db, const char *path, struct err *e);
+/* False when another file, or none, is where the database was: what is committed now would be lost. */
+MUST_CHECK bool db_is_in_place(struct db *db, struct err *e);
 void db_close(struct db *db);
 /* Statements without parameters and results. */
 MUST_CHECK bool db_exec(struct db *db, const char *sql, struct err *e);

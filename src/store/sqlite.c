@@ -76,7 +76,7 @@ static bool change_one(struct db *db, struct sqlite_waiting *w)
 static void commit_all(struct db *db, struct sqlite_waiting *list)
 {
     struct err e = {0}, ignored = {0};
-    bool ok = db_exec(db, "BEGIN IMMEDIATE", &e);
+    bool ok = db_is_in_place(db, &e) && db_exec(db, "BEGIN IMMEDIATE", &e);
     for (struct sqlite_waiting *w = list; ok && w != NULL; w = w->next)
         w->ok = change_one(db, w);
     ok = ok && db_exec(db, "COMMIT", &e);
@@ -159,15 +159,21 @@ void sqlite_reader_give(struct store_meta *meta, struct db *db)
     pthread_mutex_unlock(&m->lock);
 }
 
-static bool nothing(struct db *db, void *arg, struct err *e)
+/* The version, written once more as it is: a commit of a page, as any other. */
+static bool write_version(struct db *db, void *arg, struct err *e)
 {
-    (void)db, (void)arg, (void)e;
-    return true;
+    char set[64];
+    int64_t version;
+    (void)arg;
+    if (!pragma_get(db, "PRAGMA user_version", &version, e))
+        return false;
+    snprintf(set, sizeof set, "PRAGMA user_version=%d", (int)version);
+    return db_exec(db, set, e);
 }
 
 static bool sqlite_ping(struct store_meta *m, struct err *e)
 {
-    return sqlite_commit(m, nothing, NULL, e);
+    return sqlite_commit(m, write_version, NULL, e);
 }
 
 static void sqlite_close(struct store_meta *meta)

@@ -127,7 +127,7 @@ struct store_block {
 struct store_meta;
 struct store_meta_ops {
     void (*close)(struct store_meta *m);
-    /* Commits nothing of consequence: for /readyz. */
+    /* Commits a page as it is: for /readyz. */
     bool (*ping)(struct store_meta *m, struct err *e);
 
     bool (*ingest)(struct store_meta *m, const struct store_ingest *in, struct store_ingested *out,
