@@ -51,7 +51,7 @@ check-peers:
 
 check-long:
 	@echo "make check-long: the many-trial versions of the tests (crashes, fuzzing, arm64 under qemu-user)."
-	@tools/bootstrap check
+	@tools/bootstrap long
 	@$(MAKE) -s web
 	@$(PYTHON) tools/run-checks --long
 
