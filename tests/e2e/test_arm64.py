@@ -11,7 +11,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TACHO = os.environ.get("TACHO_BIN", str(ROOT / "build" / "tacho"))
 CC, QEMU = shutil.which("aarch64-linux-gnu-gcc"), shutil.which("qemu-aarch64")
-pytestmark = pytest.mark.skipif(not (CC and QEMU), reason="no arm64 compiler and qemu-user here (make check-long has them)")
+pytestmark = pytest.mark.skipif(not (CC and QEMU), reason="no arm64 compiler and qemu-user (make check-long has both)")
 
 
 def test_c_example_on_arm64(tmp_path):
