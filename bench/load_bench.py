@@ -8,6 +8,7 @@
 
 CPU seconds are user and system time of the process and its children; wall time is only shown.
 """
+import json
 import os
 import pathlib
 import re
@@ -84,11 +85,60 @@ def load(folder):
             shutil.rmtree(alone)
 
 
+def serve(data):
+    env = {k: v for k, v in os.environ.items() if not k.startswith("TACHO_")} | {"TACHO_DATA": str(data)}
+    return subprocess.Popen([TACHO, "serve", "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE, text=True, env=env)
+
+
+def tile(folder):
+    """CPU of the server and its parsers for the first view of a trace, and for a tile of its whole span after it."""
+    sizes = [int(mb) for mb in os.environ.get("BENCH_MB", "20,200,1000").split(",")]
+    for size in sizes:
+        path = profile(folder, size)
+        data = pathlib.Path(folder) / "tiles"
+        session = data / "runs" / "bench" / "plugins" / "profile" / "s1"
+        session.mkdir(parents=True)
+        os.link(path, session / "host-0.xplane.pb")
+        child = serve(data)
+        try:
+            url, token = re.match(r"(http://[^/]+)/#token=(\S+)", child.stdout.readline()).groups()
+            views(child.pid, f"{url}/api/v1/sessions", token, path.stat().st_size / 1e6)
+            index = session / "host-0.tacho"
+            print(f"    index {index.stat().st_size / 1e6:.1f} MB" if index.exists() else "    no index")
+        finally:
+            child.terminate()
+            child.wait(60)
+            shutil.rmtree(data, ignore_errors=True)
+
+
+def views(pid, url, token, mb):
+    def get(path):
+        request = urllib.request.Request(url + path, headers={"Authorization": "Bearer " + token})
+        return json.load(urllib.request.urlopen(request, timeout=600))
+
+    def cpu_s():
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+    items = get("")["items"]
+    while not items or items[0]["report_status"] == "pending":  # its report would be counted too
+        time.sleep(0.5)
+        items = get("")["items"]
+    session, start = "/" + items[0]["session"], cpu_s()
+    trace = get(session + "/trace")
+    first, start = cpu_s() - start, cpu_s()
+    line = max((n for p in trace["targets"][0]["planes"] for n in p["lines"]), key=lambda n: n["events"])
+    level = max(0, trace["end_ps"].bit_length() - 10)
+    for _ in range(5):
+        get(f"{session}/trace/tile?lines={line['line']}&level={level}&position=0")
+    print(f"{mb:.0f} MB: first view {first:.2f} s CPU; then a tile over all {line['events']} events of a line "
+          f"{1000 * (cpu_s() - start) / 5:.0f} ms CPU", flush=True)
+
+
 def server(folder):
     data = pathlib.Path(folder) / "data"
-    env = {k: v for k, v in os.environ.items() if not k.startswith("TACHO_")} | {"TACHO_DATA": str(data)}
     start = time.monotonic()
-    child = subprocess.Popen([TACHO, "serve", "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE, text=True, env=env)
+    child = serve(data)
     try:
         url = re.match(r"(http://[^/]+)", child.stdout.readline())[1]
         with urllib.request.urlopen(f"{url}/healthz", timeout=10):
@@ -116,6 +166,8 @@ def main():
     folder = given or tempfile.mkdtemp(prefix="tacho-bench-")
     try:
         load(folder)
+        print()
+        tile(folder)
         server(folder)
     finally:
         if not given:
