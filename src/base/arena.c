@@ -29,13 +29,17 @@ static void drop_chunk(struct arena *a)
     struct arena_chunk *c = a->chunk;
     a->chunk = c->older;
     a->used_bytes -= c->size;
-    free(c);
+    free(a->spare);
+    c->used = 0;
+    a->spare = c;
 }
 
 void arena_release(struct arena *a)
 {
     while (a->chunk != NULL)
         drop_chunk(a);
+    free(a->spare);
+    a->spare = NULL;
     a->overflow = false;
 }
 
@@ -54,6 +58,14 @@ static bool add_chunk(struct arena *a, size_t n)
         size = left;
     if (size < n)
         return false;
+    if (a->spare != NULL && a->spare->size >= n && a->spare->size <= left) {
+        struct arena_chunk *c = a->spare;
+        a->spare = NULL;
+        c->older = a->chunk;
+        a->chunk = c;
+        a->used_bytes += c->size;
+        return true;
+    }
     struct arena_chunk *c = calloc(1, sizeof *c + size);
     if (c == NULL) {
         fprintf(stderr, "tacho: out of memory (%zu bytes for '%s')\n", size, a->name);

@@ -23,6 +23,8 @@ struct arena {
     size_t cap_bytes;          /* most bytes of chunks; 0 = LIMIT_ARENA_DEFAULT_BYTES */
     size_t used_bytes;         /* bytes of chunks held now */
     struct arena_chunk *chunk; /* newest chunk, owned */
+    struct arena_chunk *spare; /* one that a reset gave back, or NULL: scratch work at the end of a chunk
+                                  would else fetch and free one each time */
     bool overflow;             /* an allocation was refused */
 };
 
