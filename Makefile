@@ -37,7 +37,7 @@ demo:
 
 check:
 	@echo "make check: installs what it needs (Debian packages, .venv with pytest: about 150 MB of downloads the first time),"
-	@echo "  builds into build-check/ and build-asan/, runs unit, fuzz-corpus, golden, end-to-end and browser tests."
+	@echo "  builds into build-check/, build-asan/ and build-tsan/, runs unit, fuzz-corpus, golden, end-to-end and browser tests."
 	@tools/bootstrap check
 	@$(MAKE) -s web
 	@$(PYTHON) tools/run-checks
