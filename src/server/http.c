@@ -389,6 +389,17 @@ static void raise_descriptor_limit(void)
     }
 }
 
+/* libmicrohttpd's own words, such as that a client is gone, are for who looks for them. */
+static void PRINTF_LIKE(2, 0) log_daemon(void *ctx, const char *format, va_list args)
+{
+    char text[256];
+    (void)ctx;
+    const int n = vsnprintf(text, sizeof text, format, args);
+    str said = {text, n < 0 ? 0 : (size_t)n < sizeof text ? (size_t)n : sizeof text - 1};
+    said = str_trim(said);
+    log_debug("%.*s", STR_ARG(said));
+}
+
 struct http_server *http_open(const struct http_options *o, struct err *e)
 {
     struct http_server *s = map_alloc(1, sizeof *s);
@@ -405,7 +416,7 @@ struct http_server *http_open(const struct http_options *o, struct err *e)
     s->slow_workers = pool_new("http-slow", o->n_slow_workers, (unsigned)LIMIT_HTTP_CONNECTIONS);
     s->daemon = MHD_start_daemon(
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,
-        on_access, s, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+        on_access, s, MHD_OPTION_EXTERNAL_LOGGER, log_daemon, NULL, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
         (unsigned)LIMIT_HTTP_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)INACTIVITY_S,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_BYTES_MAX, MHD_OPTION_NOTIFY_COMPLETED,
         on_completed, s, MHD_OPTION_NOTIFY_CONNECTION, on_connection, s,
