@@ -11,6 +11,12 @@ void datatable_begin(struct json *j, const struct datatable_column *columns, uin
         json_kcstr(j, "id", columns[i].id);
         json_kcstr(j, "label", columns[i].label);
         json_kcstr(j, "type", columns[i].type);
+        if (columns[i].role != NULL) {
+            json_key(j, "p");
+            json_object(j);
+            json_kcstr(j, "role", columns[i].role);
+            json_end(j);
+        }
         json_end(j);
     }
     json_end(j);

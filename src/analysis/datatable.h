@@ -13,6 +13,7 @@
 
 struct datatable_column {
     const char *id, *label, *type;
+    const char *role; /* "tooltip", "interval"; NULL = a value */
 };
 
 void datatable_begin(struct json *j, const struct datatable_column *columns, uint32_t n);

@@ -8,7 +8,7 @@ struct run_of_kernels {
     bool open;
     str op, module;
     uint64_t program_id;
-    bool has_program, is_eager;
+    bool has_program, is_eager, uses_matrix_units;
     int32_t group;
     uint64_t time_ps;
 };
@@ -49,6 +49,7 @@ static bool close_run(struct collector *c)
             return false;
         m->is_eager = r->is_eager;
     }
+    m->uses_matrix_units |= r->uses_matrix_units;
     struct op_tally t = {0};
     op_tally_add(&t, r->time_ps, r->time_ps);
     op_metrics_add(m, &t);
@@ -75,7 +76,7 @@ static str innermost(str op)
 }
 
 static bool add_kernel(struct collector *c, const struct trace_event *ev, struct trace_stats stats,
-                       const struct trace_event_metadata *md, str op, int32_t group)
+                       const struct trace_event_metadata *md, str event_name, str op, int32_t group)
 {
     struct run_of_kernels *r = &c->run;
     const bool goes_on = r->open && group != GROUP_NONE && r->group == group && str_eq(r->op, op);
@@ -92,6 +93,7 @@ static bool add_kernel(struct collector *c, const struct trace_event *ev, struct
         r->is_eager = trace_stat_i64(trace_stat_find(stats, S("is_eager")), &eager) && eager != 0;
     }
     r->time_ps += ev->dur_ps;
+    r->uses_matrix_units |= kernel_uses_matrix_units(event_name);
     return true;
 }
 
@@ -110,6 +112,7 @@ static bool add_framework_kernel(struct collector *c, const struct trace_event *
         m->category = str_eq(op.type, S("Unknown")) ? S("unknown") : arena_str(c->db->arena, op.type);
         m->provenance = arena_str(c->db->arena, full_name);
     }
+    m->uses_matrix_units |= kernel_uses_matrix_units(event_name);
     struct op_tally t = {0};
     op_tally_add(&t, ev->dur_ps, ev->dur_ps);
     op_metrics_add(m, &t);
@@ -126,7 +129,8 @@ static bool collect_event(struct collector *c, uint32_t line_index, const struct
         return false;
     const str op = innermost(stat_text(stats, md, S("hlo_op")));
     if (op.n > 0)
-        return add_kernel(c, ev, stats, md, op, group_at(c->grouping, line_index, cursor->index));
+        return add_kernel(c, ev, stats, md, trace_event_name(c->trace, line, ev), op,
+                          group_at(c->grouping, line_index, cursor->index));
     const str full_name = stat_text(stats, md, S("tf_op"));
     if (full_name.n > 0)
         return add_framework_kernel(c, ev, trace_event_name(c->trace, line, ev), full_name);

@@ -96,11 +96,41 @@ static bool add_work(struct collector *c, const struct trace_event *ev, bool is_
            (is_input || add(c, &c->out->compute, ev));
 }
 
+/* Which of a core's waits an operation is; NULL: none. */
+static struct spans *core_wait(struct core_spans *core, str category)
+{
+    if (str_eq(category, S("infeed")))
+        return &core->infeed;
+    if (str_eq(category, S("outfeed")))
+        return &core->outfeed;
+    return str_starts(category, S("host send")) || str_starts(category, S("host recv")) ? &core->transfer : NULL;
+}
+
+/* A loop or call encloses its operations, waits among them: they tell, it does not. */
+static bool encloses(str category)
+{
+    return str_eq(category, S("while")) || str_eq(category, S("conditional")) || str_eq(category, S("call"));
+}
+
+static bool keep_core(struct collector *c, struct core_spans *core)
+{
+    spans_close(&core->any);
+    spans_close(&core->infeed);
+    spans_close(&core->outfeed);
+    spans_close(&core->transfer);
+    if (core->infeed.n > 0)
+        c->out->has_infeed = c->out->has_input = true;
+    if (!ARENA_PUSH(c->arena, c->out->cores, c->out->n_cores, c->out->cores_capacity))
+        return arena_full(c->arena, c->err);
+    c->out->cores[c->out->n_cores - 1] = *core;
+    return true;
+}
+
 static bool add_core(struct collector *c, uint32_t line_index)
 {
     const struct trace_line *line = &c->trace->lines[line_index];
     struct trace_cursor cursor;
-    struct spans infeed = {0};
+    struct core_spans core = {.plane_index = line->plane_index};
     bool ok = true;
     for (trace_cursor_init(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);) {
         str category = {0};
@@ -108,24 +138,13 @@ static bool add_core(struct collector *c, uint32_t line_index)
         if (m != NULL)
             trace_stat_str(trace_stat_find(m->stats, S("hlo_category")), &category);
         c->out->has_work = true;
-        if (str_eq(category, S("infeed")))
-            ok = add(c, &infeed, &cursor.event);
-        /* a loop or call encloses its operations, waits among them: they tell, it does not */
-        else if (!op_is_off_duty(category) && !str_eq(category, S("while")) && !str_eq(category, S("conditional")) &&
-                 !str_eq(category, S("call")))
+        struct spans *wait = core_wait(&core, category);
+        ok = add(c, &core.any, &cursor.event) && (wait == NULL || add(c, wait, &cursor.event));
+        if (ok && !op_is_off_duty(category) && !encloses(category))
             ok = add_work(c, &cursor.event, false);
     }
     trace_cursor_release(&cursor);
-    if (!ok || !trace_cursor_ok(&cursor, c->err))
-        return false;
-    if (infeed.n == 0)
-        return true;
-    spans_close(&infeed);
-    if (!ARENA_PUSH(c->arena, c->out->infeeds, c->out->n_infeeds, c->out->infeeds_capacity))
-        return arena_full(c->arena, c->err);
-    c->out->infeeds[c->out->n_infeeds - 1] = (struct core_infeed){line->plane_index, infeed};
-    c->out->has_input = true;
-    return true;
+    return ok && trace_cursor_ok(&cursor, c->err) && keep_core(c, &core);
 }
 
 static bool add_stream(struct collector *c, uint32_t line_index)

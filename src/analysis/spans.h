@@ -17,18 +17,20 @@ struct spans { /* sorted and disjoint once closed */
     uint32_t n, capacity;
 };
 
-struct core_infeed {
+struct core_spans { /* of a TPU core */
     uint32_t plane_index;
-    struct spans spans;
+    struct spans any; /* in which any operation ran or waited */
+    struct spans infeed, outfeed, transfer; /* transfer: with the host, but for in- and outfeed */
 };
 
 struct device_spans {
     struct spans busy;          /* any work but waiting for the host (infeed, send and their kin) */
     struct spans compute;       /* busy without copies from the host to a GPU */
     struct spans busy_or_input; /* busy, and what the stepping thread waits in IteratorGetNext */
-    struct core_infeed *infeeds; /* of each TPU core that has any */
-    uint32_t n_infeeds, infeeds_capacity;
+    struct core_spans *cores;   /* of each TPU core with operations */
+    uint32_t n_cores, cores_capacity;
     bool has_work, has_input;   /* false: nothing of the kind in the trace */
+    bool has_infeed;            /* a TPU core waits in an infeed */
 };
 
 MUST_CHECK bool device_spans_of(const struct trace *t, struct arena *a, struct device_spans *out,

@@ -6,20 +6,12 @@
 #include "analysis/grouping.h"
 #include "analysis/spans.h"
 
-struct core_marker { /* one core's own window of a step: cores start a little apart */
-    uint32_t plane_index;
-    int64_t number;
-    uint64_t begin_ps, end_ps;
-};
-
 struct builder {
     const struct trace *trace;
     struct arena *arena;
     struct err *err;
     struct host_steps *out;
     struct map_u64_u32 by_number; /* of TPU steps, over cores */
-    struct core_marker *markers;
-    uint32_t n_markers, markers_capacity;
 };
 
 static struct step *push(struct builder *b, struct step s)
@@ -46,13 +38,14 @@ static bool put_core_step(struct builder *b, struct step s)
     return true;
 }
 
-static bool keep_marker(struct builder *b, uint32_t plane_index, const struct step *s)
+static bool keep_marker(struct builder *b, uint32_t line, uint64_t event, const struct step *s)
 {
-    if (!ARENA_PUSH(b->arena, b->markers, b->n_markers, b->markers_capacity))
+    struct host_steps *out = b->out;
+    if (!ARENA_PUSH(b->arena, out->cores, out->n_cores, out->cores_capacity))
         return arena_full(b->arena, b->err);
-    b->markers[b->n_markers - 1] = (struct core_marker){
-        .plane_index = plane_index, .number = s->number, .begin_ps = s->start_ps,
-        .end_ps = s->start_ps + s->dur_ps};
+    out->cores[out->n_cores - 1] = (struct step_core){
+        .plane_index = b->trace->lines[line].plane_index, .line_index = line, .event_index = event,
+        .number = s->number, .group = GROUP_NONE, .begin_ps = s->start_ps, .end_ps = s->start_ps + s->dur_ps};
     return true;
 }
 
@@ -67,7 +60,7 @@ static bool add_core_line(struct builder *b, uint32_t line, bool numbered)
         s.has_number = numbered && str_to_i64(s.name, &s.number);
         if (!s.has_number)
             s.number = (int64_t)c.index;
-        ok = put_core_step(b, s) && keep_marker(b, t->lines[line].plane_index, &s);
+        ok = put_core_step(b, s) && keep_marker(b, line, c.index, &s);
     }
     trace_cursor_release(&c);
     return ok && trace_cursor_ok(&c, b->err);
@@ -189,24 +182,36 @@ static bool detect(struct builder *b)
         return false;
     if (b->out->source == STEPS_NONE && b->out->n > 0)
         b->out->source = STEPS_IMPLICIT;
+    for (uint32_t i = 0; i < b->out->n_cores; i++)
+        b->out->cores[i].group = group_at(&g, b->out->cores[i].line_index, b->out->cores[i].event_index);
     if (b->out->n > 1)
         qsort(b->out->items, b->out->n, sizeof *b->out->items, by_start);
     return true;
 }
 
+static void measure_core(struct step_core *m, const struct core_spans *core)
+{
+    m->infeed_ps = spans_within(&core->infeed, m->begin_ps, m->end_ps);
+    m->outfeed_ps = spans_within(&core->outfeed, m->begin_ps, m->end_ps);
+    m->transfer_ps = spans_within(&core->transfer, m->begin_ps, m->end_ps);
+    const uint64_t any = spans_within(&core->any, m->begin_ps, m->end_ps);
+    const uint64_t waits = m->infeed_ps + m->outfeed_ps + m->transfer_ps; /* overlap only in damaged files */
+    m->active_ps = any > waits ? any - waits : 0;
+}
+
 /* The step's wait is that of the core that waits longest, each in its own window. */
-static void measure_infeed(struct builder *b, const struct device_spans *d)
+static void measure_cores(struct builder *b, const struct device_spans *d)
 {
     for (uint32_t i = 0; i < b->out->n; i++)
         *map_u64_u32_put(&b->by_number, (uint64_t)b->out->items[i].number) = i; /* sorted by now */
-    for (uint32_t i = 0; i < b->n_markers; i++)
-        for (uint32_t k = 0; k < d->n_infeeds; k++) {
-            const struct core_marker *m = &b->markers[i];
-            if (d->infeeds[k].plane_index != m->plane_index)
+    for (uint32_t i = 0; i < b->out->n_cores; i++)
+        for (uint32_t k = 0; k < d->n_cores; k++) {
+            struct step_core *m = &b->out->cores[i];
+            if (d->cores[k].plane_index != m->plane_index)
                 continue;
+            measure_core(m, &d->cores[k]);
             struct fact_ps *input = &b->out->items[*map_u64_u32_get(&b->by_number, (uint64_t)m->number)].input_ps;
-            const uint64_t wait = spans_within(&d->infeeds[k].spans, m->begin_ps, m->end_ps);
-            input->ps = wait > input->ps ? wait : input->ps;
+            input->ps = m->infeed_ps > input->ps ? m->infeed_ps : input->ps;
         }
 }
 
@@ -221,12 +226,12 @@ static bool measure(struct builder *b)
         s->device_busy_ps.known = d.has_work;
         s->device_busy_ps.ps = spans_within(&d.busy, s->start_ps, end);
         s->input_ps.known = d.has_input;
-        if (d.n_infeeds == 0) /* what input adds to the time in which something computes */
+        if (!d.has_infeed) /* what input adds to the time in which something computes */
             s->input_ps.ps = spans_within(&d.busy_or_input, s->start_ps, end) -
                              spans_within(&d.compute, s->start_ps, end);
     }
     if (b->out->source != STEPS_HOST)
-        measure_infeed(b, &d);
+        measure_cores(b, &d);
     return true;
 }
 

@@ -36,8 +36,22 @@ struct step {
     struct fact_ps input_ps;
 };
 
+/* A TPU core's own window of a step, and what it did in it: cores start a little apart. */
+struct step_core {
+    uint32_t plane_index, line_index;
+    uint64_t event_index; /* of the marker on its line */
+    int64_t number;       /* of the step */
+    int32_t group;        /* as XProf numbers steps: see grouping.h */
+    uint64_t begin_ps, end_ps;
+    uint64_t infeed_ps, outfeed_ps;
+    uint64_t transfer_ps; /* to and from the host, but for infeed and outfeed */
+    uint64_t active_ps;   /* in which operations ran that do not wait for the host */
+};
+
 struct host_steps {
     enum steps_source source;
+    struct step_core *cores; /* by core, then start; none on GPU and CPU */
+    uint32_t n_cores, cores_capacity;
     struct step *items; /* by start, then number */
     uint32_t n, capacity;
 };

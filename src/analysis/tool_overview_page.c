@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* overview_page: what the devices did, every step, and the operations that took most. All hosts. */
 #include "analysis/op_metrics.h"
+#include "analysis/overview_xprof.h"
 #include "analysis/steps.h"
 #include "analysis/tool.h"
 
@@ -127,4 +128,4 @@ static bool overview_run(const struct tool_request *r, struct arena *a, struct t
     return ok;
 }
 
-const struct tool_functions tool_overview_page = {.run = overview_run};
+const struct tool_functions tool_overview_page = {.run = overview_run, .xprof = overview_xprof};

@@ -28,6 +28,32 @@ def test_answers_as_xprof_does(tool):
     assert run.returncode == 0, run.stdout
 
 
+# The others: mi300x_jax_conv (which events count as operations of the host) and, not answered, GPU and CPU with steps.
+@needs_shared
+@pytest.mark.parametrize("case", ["gpu_h100_no_steps", "tpu_v4_counters", "tpu_v5e_no_while", "tpu_v6e_2core"])
+def test_overview_as_xprof_has_it(case):
+    run = subprocess.run([sys.executable, JUDGE, "--tacho", TACHO, "--tool", "overview_page", "--case", case,
+                          "--deviations", ROOT / "tests" / "golden" / "deviations.json"],
+                         capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout.splitlines()[-1:]) == (0, ["1 passed, 0 failed"]), run.stdout
+
+
+@needs_shared
+@pytest.mark.parametrize("case", [case for case in CASES if case.startswith("tpu")])
+def test_compute_of_a_tpu_step_is_that_of_the_core_that_computes_least(case):
+    """The generator's own sums, not XProf's."""
+    truth = json.loads((XSPACE / case / "truth.json").read_text())
+    run = subprocess.run([TACHO, "tool", "overview_page", XSPACE / case, "--xprof"], capture_output=True, text=True,
+                         check=True)
+    rows = [[cell["v"] for cell in row["c"]] for row in json.loads(run.stdout)[1]["rows"]]
+    cores = [core["steps"] for host in truth["hosts"] for core in host["cores"]]
+    assert len(rows) == truth["steps"]
+    for row, *steps in zip(rows, *cores):
+        assert row[1] == pytest.approx(min(step["busy_ps"] for step in steps) / 1e9, rel=1e-12)
+        assert row[4] == pytest.approx(max(step["infeed_ps"] for step in steps) / 1e9, rel=1e-12)
+        assert row[7] == pytest.approx(max(step["other_transfer_ps"] for step in steps) / 1e9, abs=1e-12)
+
+
 def truth_of(case, only=None):
     """Self time and occurrences of every operation, over all cores and hosts, or those of one host."""
     total = {}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/overview_xprof.h"
+
+#include "analysis/framework_op.h"
+#include "analysis/framework_ops.h"
+#include "analysis/host_ops.h"
+
+#define TOP_OPERATIONS 10
+#define COUNT(array) (uint32_t)(sizeof(array) / sizeof *(array))
+
+struct page {
+    const struct profile *profile;
+    struct op_db db;
+    struct framework_rows rows;
+    struct host_ops host;
+    struct overview_steps steps;
+};
+
+static void percent(struct json *j, const char *key, double part, double whole)
+{
+    json_key(j, key);
+    json_strf(j, "%.1f%%", whole > 0 ? 100.0 * part / whole : 0.0);
+}
+
+static void texts(struct json *j, const char *const *keys, uint32_t n, const char *value)
+{
+    for (uint32_t i = 0; i < n; i++)
+        json_kcstr(j, keys[i], value);
+}
+
+/* A stat of the host's plane, 0 where no host says it. */
+static double host_stat(const struct profile *p, str name)
+{
+    double v = 0;
+    for (uint32_t i = 0; i < p->n_traces; i++)
+        for (uint32_t k = 0; k < p->traces[i]->n_planes; k++) {
+            const struct trace_plane *plane = &p->traces[i]->planes[k];
+            if (plane->kind == TRACE_PLANE_HOST && trace_stat_f64(trace_stat_find(plane->stats, name), &v))
+                return v;
+        }
+    return 0;
+}
+
+/* --- operations ------------------------------------------------------------------------------ */
+
+static const struct datatable_column operation_columns[] = {
+    {"selfTimePercent", "Time (%)", "number", NULL},
+    {"cumulativeTimePercent", "Cumulative time (%)", "number", NULL},
+    {"category", "Category", "string", NULL},
+    {"operation", "Operation", "string", NULL},
+    {"flopRate", "GFLOPs/Sec", "number", NULL},
+    {"tcEligibility", "TensorCore eligibility", "boolean", NULL}, /* GPU only, as the next */
+    {"tcUtilization", "Op is using TensorCore", "boolean", NULL},
+};
+
+static void operation_rows(struct json *j, const struct page *p)
+{
+    double cumulative = 0;
+    for (uint32_t i = 0; i < p->rows.n && i < TOP_OPERATIONS; i++) {
+        const struct framework_row *row = &p->rows.items[i];
+        const double share = p->db.self_ps > 0 ? (double)row->self_ps / (double)p->db.self_ps : 0;
+        cumulative += share;
+        datatable_row(j);
+        datatable_number(j, share);
+        datatable_number(j, cumulative);
+        datatable_text(j, row->type);
+        datatable_text(j, row->name);
+        datatable_number(j, op_giga_rate((double)row->flops, (double)row->time_ps));
+        if (p->db.backend == OP_BACKEND_GPU) {
+            datatable_bool(j, row->uses_matrix_units || op_may_use_matrix_units(row->name));
+            datatable_bool(j, row->uses_matrix_units);
+        }
+        datatable_row_end(j);
+    }
+}
+
+static void tpu_properties(struct json *j, const struct page *p)
+{
+    const double duty = (double)p->db.duty_busy_ps + (double)p->db.duty_idle_ps;
+    const double active = sample_mean(&p->steps.active_ms);
+    percent(j, "device_duty_cycle_percent", (double)p->db.duty_busy_ps, duty);
+    percent(j, "device_duty_cycle_high_confidence_percent", (double)p->db.duty_busy_ps, duty);
+    json_key(j, "idle_time_high_confidence_ps");
+    json_strf(j, "%g", (double)p->db.duty_idle_ps);
+    json_key(j, "active_steptime_ms_average");
+    json_strf(j, "%.2f", active);
+    json_key(j, "tc_active_ms_average");
+    json_strf(j, "%.2f", active);
+}
+
+static void operation_properties(struct json *j, const struct page *p)
+{
+    uint64_t n = 0, eager = 0;
+    for (uint32_t i = 0; i < p->rows.n; i++) {
+        n = op_add(n, p->rows.items[i].occurrences);
+        eager = op_add(eager, p->rows.items[i].is_eager ? p->rows.items[i].self_ps : 0);
+    }
+    const double all = (double)n + (double)p->host.occurrences;
+    percent(j, "device_tf_op_percent", (double)n, all);
+    percent(j, "host_tf_op_percent", (double)p->host.occurrences, all);
+    percent(j, "device_op_time_eager_percent", (double)eager, (double)p->db.self_ps);
+    percent(j, "host_op_time_eager_percent", 0, 1);
+    percent(j, "mxu_utilization_percent", host_stat(p->profile, S("matrix_unit_utilization_percent")), 100);
+    percent(j, "hbm_utilization_percent", host_stat(p->profile, S("hbm_utilization_percent")), 100);
+    json_kcstr(j, "host_trace_level", "0");
+    json_kcstr(j, "remark_text", "");
+    json_kcstr(j, "remark_color", "");
+    if (p->db.backend == OP_BACKEND_GPU) {
+        const double computed = p->steps.compute_16_ps + p->steps.compute_32_ps;
+        percent(j, "device_compute_16bit_percent", p->steps.compute_16_ps, computed);
+        percent(j, "device_compute_32bit_percent", p->steps.compute_32_ps, computed);
+        return;
+    }
+    percent(j, "device_idle_time_percent", (double)op_db_idle_ps(&p->db), (double)p->db.total_ps);
+    percent(j, "host_idle_time_percent", (double)(p->host.total_ps - p->host.busy_ps), (double)p->host.total_ps);
+    /* XProf's open build gives no limits here: its roofline table does */
+    percent(j, "flop_rate_utilization_relative_to_roofline", 0, 1);
+    percent(j, "memory_bw_utilization_relative_to_hw_limit", 0, 1);
+    if (p->db.backend == OP_BACKEND_TPU) {
+        tpu_properties(j, p);
+    } else {
+        percent(j, "device_duty_cycle_percent", 0, 1);
+        percent(j, "device_duty_cycle_high_confidence_percent", 0, 1);
+    }
+}
+
+static void operation_table(struct json *j, const struct page *p)
+{
+    const bool gpu = p->db.backend == OP_BACKEND_GPU;
+    datatable_begin(j, operation_columns, gpu ? COUNT(operation_columns) : COUNT(operation_columns) - 2);
+    operation_rows(j, p);
+    datatable_properties(j);
+    operation_properties(j, p);
+    datatable_end(j);
+}
+
+/* --- run environment, advice, diagnostics ---------------------------------------------------- */
+
+static str machine_of(const struct trace *t) { return t->n_hostnames > 0 ? t->hostnames[0] : t->host; }
+
+static uint32_t count_machines(const struct profile *p)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->n_traces; i++) {
+        bool seen = false;
+        for (uint32_t k = 0; k < i && !seen; k++)
+            seen = str_eq(machine_of(p->traces[i]), machine_of(p->traces[k]));
+        n += !seen;
+    }
+    return n;
+}
+
+static void environment_table(struct json *j, const struct page *p)
+{
+    static const struct datatable_column columns[] = {
+        {"host_id", "host_id", "string", NULL},
+        {"command_line", "command_line", "string", NULL},
+        {"start_time", "start_time", "string", NULL},
+        {"bns_address", "bns_address", "string", NULL},
+    };
+    const uint32_t tasks = p->profile->n_traces, machines = count_machines(p->profile);
+    const bool has_devices = p->db.backend == OP_BACKEND_GPU || p->db.backend == OP_BACKEND_TPU;
+    datatable_begin(j, columns, COUNT(columns));
+    datatable_properties(j);
+    json_key(j, "host_count");
+    json_strf(j, "%u", machines);
+    json_key(j, "task_count");
+    json_strf(j, "%u (num tasks per host = %u)", tasks, machines > 0 ? tasks / machines : 0);
+    json_kstr(j, "device_type", p->db.device.type);
+    json_key(j, "device_core_count");
+    json_strf(j, "%u", has_devices ? p->db.n_devices : 0);
+    json_kcstr(j, "is_training", hlo_index_is_training(&p->db.hlo) ? "true" : "false");
+    datatable_end(j);
+}
+
+/* Percent of the step time from which on a part of it is said to bind. */
+static const char *binds(double percent_of_step, double moderate, double high)
+{
+    return percent_of_step < moderate ? "no" : percent_of_step < high ? "moderate" : "high";
+}
+
+static const char *bottleneck(const struct overview_steps *s)
+{
+    if (s->n == 0)
+        return "unknown";
+    if (s->input_percent >= 20)
+        return "host";
+    return s->input_percent >= 5 || s->other_percent >= 3 ? "both" : "device";
+}
+
+static void advice_properties(struct json *j, const struct page *p)
+{
+    static const char *const empty[] = {"statement", "precision_statement", "device_collectives_statement",
+                                        "kernel_launch_statement", "all_other_statement"};
+    static const char *const keys[] = {"bottleneck", "non_bottleneck_tip_types", "device_collectives_bottleneck",
+                                       "kernel_launch_bottleneck", "all_other_bottleneck"};
+    const struct overview_steps *s = &p->steps;
+    texts(j, empty, COUNT(empty), "");
+    if (p->db.backend == OP_BACKEND_TPU) {
+        texts(j, keys, COUNT(keys), "");
+        return;
+    }
+    const str is = str_from(bottleneck(s));
+    json_kstr(j, "bottleneck", is);
+    json_kcstr(j, "non_bottleneck_tip_types",
+               str_eq(is, S("device")) ? "host" : str_eq(is, S("host")) ? "device" : "");
+    json_kcstr(j, "device_collectives_bottleneck", binds(s->collectives_percent, 3, 15));
+    json_kcstr(j, "kernel_launch_bottleneck", binds(s->launch_percent, 3, 15));
+    /* without input to blame, the other time already makes the verdict "both" */
+    json_kcstr(j, "all_other_bottleneck", s->input_percent < 5 ? "no" : binds(s->other_percent, 3, 15));
+}
+
+static void advice_table(struct json *j, const struct page *p)
+{
+    static const struct datatable_column columns[] = {
+        {"tip_type", "tip_type", "string", NULL},
+        {"link", "link", "string", NULL},
+        {"description", "description", "string", NULL},
+    };
+    const bool tpu = p->db.backend == OP_BACKEND_TPU;
+    const struct {
+        const char *type, *link, *description;
+    } tips[] = {
+        {"faq", "faq", "Questions and answers"},
+        {"host", "input_pipeline_analyzer", "What the host does for input"},
+        {"host", "trace_viewer", "The threads of the host over time"},
+        {"device", tpu ? "op_profile" : "framework_op_stats", "The operations that take most"},
+        {"device", "trace_viewer", "The devices over time"},
+        {"doc", "https://www.tensorflow.org/guide/data_performance_analysis", "Analysing an input pipeline"},
+        {"doc", "https://www.tensorflow.org/guide/data_performance", "Faster input pipelines"},
+    };
+    datatable_begin(j, columns, COUNT(columns));
+    for (uint32_t i = 0; i < COUNT(tips); i++) {
+        datatable_row(j);
+        datatable_text(j, str_from(tips[i].type));
+        datatable_text(j, str_from(tips[i].link));
+        datatable_text(j, str_from(tips[i].description));
+        datatable_row_end(j);
+    }
+    datatable_properties(j);
+    advice_properties(j, p);
+    datatable_end(j);
+}
+
+static void latency_table(struct json *j)
+{
+    static const struct datatable_column columns[] = {
+        {"percentile", "percentile", "string", NULL},
+        {"hostTimeMs", "Host time (in ms)", "number", NULL},
+        {"deviceTimeMs", "Device time (in ms)", "number", NULL},
+        {"communicationTimeMs", "Host-device communication time (in ms)", "number", NULL},
+        {"totalTimeMs", "Total latency (in ms)", "number", NULL},
+    };
+    datatable_begin(j, columns, COUNT(columns)); /* serving profiles only */
+    datatable_properties(j);
+    datatable_end(j);
+}
+
+static void diagnostics_table(struct json *j, const struct page *p)
+{
+    static const struct datatable_column columns[] = {
+        {"severity", "Severity", "string", NULL},
+        {"message", "Message", "string", NULL},
+    };
+    datatable_begin(j, columns, COUNT(columns));
+    if (p->steps.n == 0) {
+        datatable_row(j);
+        datatable_text(j, S("WARNING"));
+        datatable_text(j, S("No step marker: step times are unknown. Mark the steps, or profile longer than a step."));
+        datatable_row_end(j);
+    }
+    datatable_properties(j);
+    datatable_end(j);
+}
+
+/* --- the page -------------------------------------------------------------------------------- */
+
+/* Steps are measured first: what they took is said in the operations' table, which comes first. */
+static bool measure(struct page *p, struct arena *a, struct buf *step_table, struct err *e)
+{
+    struct json j;
+    json_init_buf(&j, step_table);
+    for (uint32_t i = 0; i < p->profile->n_traces; i++)
+        if (!host_ops_add(&p->host, p->profile->traces[i], e))
+            return false;
+    if (!framework_rows_of(&p->db, a, &p->rows, e))
+        return false;
+    const bool ok = p->db.backend == OP_BACKEND_TPU
+                        ? overview_steps_tpu(&j, p->profile, a, &p->steps, e)
+                        : overview_steps_generic(&j, p->profile, p->db.backend, a, &p->steps, e);
+    return ok && json_done(&j, e) && buf_ok(step_table, "the steps", e);
+}
+
+static bool write_page(const struct page *p, str step_table, struct buf *out, struct err *e)
+{
+    struct json j;
+    json_init_buf(&j, out);
+    json_array(&j);
+    operation_table(&j, p);
+    json_raw(&j, step_table);
+    environment_table(&j, p);
+    advice_table(&j, p);
+    latency_table(&j);
+    json_object(&j);
+    json_end(&j);
+    diagnostics_table(&j, p);
+    json_end(&j);
+    return json_done(&j, e);
+}
+
+bool overview_xprof(const struct tool_request *r, struct arena *a, struct buf *out, struct err *e)
+{
+    struct page p = {.profile = r->profile};
+    struct buf step_table;
+    if (!op_db_build(&p.db, r->profile, (str){0}, a, e))
+        return false;
+    buf_init(&step_table, out->cap);
+    const bool ok = measure(&p, a, &step_table, e) && write_page(&p, buf_str(&step_table), out, e);
+    buf_release(&step_table);
+    op_db_release(&p.db);
+    return ok;
+}
