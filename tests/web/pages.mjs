@@ -36,6 +36,17 @@ async function look(theme) {
 }
 await Promise.all([look('light'), look('dark')])
 
+// From page to page by links, and back: nothing is asked for that is not there.
+{
+  const { page, noise, context } = await open('light', 1440, 900)
+  await page.goto(base + '/runs'); await page.waitForSelector('tbody tr')
+  await page.locator(`a[href="/runs/${run}"]`).first().click(); await page.waitForSelector('.kpis')
+  await page.locator(`a[href^="/sessions/${session}"]`).first().click(); await page.waitForSelector('canvas'); await settle(page)
+  await page.goBack(); await page.waitForSelector('.kpis'); await settle(page)
+  check(noise.length === 0, 'quiet from page to page', noise.slice(0, 3).join('; '))
+  await context.close()
+}
+
 // Numbers: what is shown adds up to what is shown, and equals the API.
 {
   const { page, context } = await open('light', 1440, 900)
