@@ -208,9 +208,9 @@ static void write_argument(struct import *im, struct xspace_line_out *l, const s
     double real;
     if (a->type == JSON_SCAN_NUMBER && str_to_i64(a->text, &number))
         xspace_writer_stat_i64(&im->w, l, a->name, number);
-    else if (a->type == JSON_SCAN_NUMBER && str_to_f64(a->text, &real))
+    else if (a->type == JSON_SCAN_NUMBER && str_to_f64(a->text, &real) && isfinite(real))
         xspace_writer_stat_f64(&im->w, l, a->name, real);
-    else if (a->type != JSON_SCAN_NULL)
+    else if (a->type != JSON_SCAN_NULL && a->type != JSON_SCAN_NUMBER)
         xspace_writer_stat_str(&im->w, l, a->name, a->text);
 }
 
@@ -397,6 +397,8 @@ static bool import_finish(struct import *im, int to_fd, struct err *e)
     warn(im, im->n_unbegun, "ends without a begin: left out");
     warn(im, im->n_no_time, "slices without a time or a length: left out");
     warn(im, im->n_left_out, "counters, flows, instants and other entries: left out");
+    warn(im, im->scan.n_bad_escapes, "backslashes that escape nothing: kept");
+    warn(im, im->scan.n_not_finite, "numbers that are not finite: unknown");
     warn(im, im->cut, "file is cut inside its event list: what followed is missing");
     im->w.shift_ns = im->base_ns;
     return xspace_writer_save(&im->w, to_fd, e);

@@ -178,11 +178,16 @@ static bool take_unicode(struct json_scan *s)
 static bool take_escape(struct json_scan *s)
 {
     static const char named[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
-    const int c = take(s);
-    if (c == 'u')
-        return take_unicode(s);
-    const char *const at = c > 0 ? strchr(named, c) : NULL;
-    return at != NULL && buf_add_char(&s->scratch, meant[at - named]);
+    const int c = peek(s);
+    if (c < 0x20)
+        return false;
+    const char *const at = strchr(named, c);
+    if (c != 'u' && at == NULL) {
+        s->n_bad_escapes++;
+        return buf_add_char(&s->scratch, '\\');
+    }
+    s->input->at++;
+    return c == 'u' ? take_unicode(s) : buf_add_char(&s->scratch, meant[at - named]);
 }
 
 /* Behind the opening quote. A string that lies whole in the window is not copied. */
@@ -263,6 +268,11 @@ static enum json_scan_token take_word(struct json_scan *s)
         return JSON_SCAN_FALSE;
     if (str_eq(s->text, S("null")))
         return JSON_SCAN_NULL;
+    const str bare = str_sub(s->text, s->text.n > 0 && (s->text.p[0] == '-' || s->text.p[0] == '+'), s->text.n);
+    if (str_eq_nocase(bare, S("inf")) || str_eq_nocase(bare, S("nan")) || str_eq_nocase(bare, S("infinity"))) {
+        s->n_not_finite++;
+        return JSON_SCAN_NUMBER;
+    }
     return is_number(s->text) ? JSON_SCAN_NUMBER : fail(s, "neither a value nor its end");
 }
 
@@ -371,6 +381,12 @@ static bool copy_token(struct json_scan *s, struct json *j)
         json_str(j, s->text);
         return true;
     case JSON_SCAN_NUMBER:
+        if (!is_number(s->text)) {
+            json_null(j);
+            return true;
+        }
+        json_raw(j, s->text);
+        return true;
     case JSON_SCAN_TRUE:
     case JSON_SCAN_FALSE:
     case JSON_SCAN_NULL:

@@ -8,7 +8,9 @@
  *     if (!json_scan_ok(&s, e)) return false;                 "... at byte N"
  *     json_scan_release(&s);
  *
- * Strings come unescaped as UTF-8 (lone surrogates as U+FFFD), numbers as they stand. Only one
+ * Strings come unescaped as UTF-8 (lone surrogates as U+FFFD), numbers as they stand. Two habits of real
+ * writers are let pass and counted: a backslash that escapes nothing (a Windows path) stays a backslash,
+ * and inf and nan in any spelling are numbers. Only one
  * value is read; what follows it but white space is an error. Memory is one window and the longest
  * string. Positions are bytes of the file, in gzip of what it holds.
  * Source: RFC 8259, RFC 1952. Thread: one at a time. */
@@ -38,6 +40,7 @@ struct json_scan {
     enum json_scan_token token; /* the current one */
     str text;                   /* of it; valid until the next token */
     uint64_t pos;               /* where it begins */
+    uint64_t n_bad_escapes, n_not_finite;
     uint32_t depth;             /* open objects and arrays, this one counted */
     /* private: */
     struct json_input *input;   /* owned */

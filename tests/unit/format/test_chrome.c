@@ -102,7 +102,7 @@ static void test_damage_has_its_byte(void **state)
         uint64_t pos;
     } cases[] = {
         {STR_INIT(""), 0},           {STR_INIT("[1,"), 0},        {STR_INIT("[{]"), 2},
-        {STR_INIT("[{\"a\" 1}]"), 6}, {STR_INIT("[\"\\x\"]"), 4},  {STR_INIT("[01]"), 3},
+        {STR_INIT("[{\"a\" 1}]"), 6}, {STR_INIT("[\"\\u12x\"]"), 7},  {STR_INIT("[01]"), 3},
         {STR_INIT("{\"a\":1}"), 6},  {STR_INIT("[] []"), 3},      {STR_INIT("[{\"a\":tru}]"), 9},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

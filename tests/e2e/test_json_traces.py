@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traces in JSON as real programs write them, each with what a good reader makes of it."""
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SHARED = pathlib.Path(os.environ.get("TACHO_SHARED", ROOT.parent / "shared"))
+REPORTS = SHARED / "data" / "reports"
+TACHO = os.environ.get("TACHO_BIN", str(ROOT / "build" / "tacho"))
+OPEN = ["h01_windows_backslash.json", "h02_bare_inf.json", "h03_unclosed_array.json", "h05_many_gzip_members.json.gz",
+        "h06_overlap_on_one_stream.json", "h07_wide_thread_ids.json", "h08_display_unit_ns.json"]
+pytestmark = pytest.mark.skipif(not REPORTS.is_dir(), reason="the shared traces are not beside this clone (TACHO_SHARED)")
+
+
+def expected(name):
+    answers = json.loads((REPORTS / "expected.json").read_text())
+    return answers[name]
+
+
+def summary(name):
+    return subprocess.run([TACHO, "tool", "summary", str(REPORTS / name), "--json"], capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_opens_with_the_right_numbers(name):
+    want, got = expected(name), summary(name)
+    assert got.returncode == 0, got.stderr
+    seen = json.loads(got.stdout)
+    for key in ("planes", "lines", "events", "total_busy_ps", "duration_ns"):
+        if key in want:
+            assert seen[key] == want[key], key
+    said = [w for w in seen["warnings"] if w["code"] != "no_steps"]
+    assert len(said) >= want.get("warnings_min", 0)
+
+
+def test_two_writers_in_one_file_are_refused_with_the_byte():
+    got = summary("h04_two_writers_one_file.json")
+    assert got.returncode == 4
+    assert "at byte 409" in got.stderr  # the second writer's block begins at 4,096
