@@ -22,7 +22,8 @@ def expected(name):
 
 
 def summary(name):
-    return subprocess.run([TACHO, "tool", "summary", str(REPORTS / name), "--json"], capture_output=True, text=True, timeout=60)
+    words = [TACHO, "tool", "summary", str(REPORTS / name), "--json"]
+    return subprocess.run(words, capture_output=True, text=True, timeout=60)
 
 
 @pytest.mark.parametrize("name", OPEN)
