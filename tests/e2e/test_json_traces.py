@@ -13,7 +13,7 @@ REPORTS = SHARED / "data" / "reports"
 TACHO = os.environ.get("TACHO_BIN", str(ROOT / "build" / "tacho"))
 OPEN = ["h01_windows_backslash.json", "h02_bare_inf.json", "h03_unclosed_array.json", "h05_many_gzip_members.json.gz",
         "h06_overlap_on_one_stream.json", "h07_wide_thread_ids.json", "h08_display_unit_ns.json"]
-pytestmark = pytest.mark.skipif(not REPORTS.is_dir(), reason="the shared traces are not beside this clone (TACHO_SHARED)")
+pytestmark = pytest.mark.skipif(not REPORTS.is_dir(), reason="the shared traces are not there (TACHO_SHARED)")
 
 
 def expected(name):
