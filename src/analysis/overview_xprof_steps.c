@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "analysis/step_parts.h"
 #include "analysis/steps.h"
 
 #define COUNT(array) (uint32_t)(sizeof(array) / sizeof *(array))
@@ -81,19 +82,71 @@ static void generic_properties(struct json *j, enum op_backend backend, const st
         json_kcstr(j, empty[i], "");
 }
 
+/* The first and the last of more than five may be cut off by the profile's ends. */
+#define STEPS_UNCUT 5
+
+static void generic_row(struct json *j, const struct step_parts *s, bool on_device, struct sample *step_ms,
+                        struct sample *parts, struct buf *text)
+{
+    const uint64_t *ps = s->class_ps;
+    const uint64_t values[PARTS] = {
+        [PART_COMPUTE] = ps[STEP_COMPUTE_16] + ps[STEP_COMPUTE_32], [PART_DEVICE_COPY] = ps[STEP_D2D],
+        [PART_COLLECTIVES] = ps[STEP_COLLECTIVE], [PART_HOST] = ps[STEP_HOST], [PART_LAUNCH] = ps[STEP_LAUNCH],
+        [PART_INPUT] = ps[STEP_WAIT_INPUT] + ps[STEP_H2D], [PART_OUTPUT] = ps[STEP_D2H], [PART_OTHER] = s->other_ps};
+    datatable_row(j);
+    buf_clear(text);
+    if (on_device || !s->has_number)
+        buf_addf(text, "%d", s->group);
+    else
+        buf_addf(text, "%.*s %lld", STR_ARG(s->name), (long long)s->number);
+    datatable_text(j, buf_str(text));
+    for (uint32_t i = 0; i < PARTS; i++) {
+        datatable_number(j, (double)values[i] / 1e9);
+        sample_add(&parts[i], (double)values[i] / 1e9);
+    }
+    const double ms = (double)(s->end_ps - s->begin_ps) / 1e9;
+    buf_addf(text, ": %.2f ms", ms);
+    datatable_text(j, buf_str(text));
+    datatable_number(j, ms);
+    datatable_row_end(j);
+    sample_add(step_ms, ms);
+}
+
+static double percent_of(const struct sample *part, const struct sample *step_ms)
+{
+    return step_ms->sum > 0 ? 100.0 * part->sum / step_ms->sum : 0;
+}
+
+static void generic_rows(struct json *j, const struct steps_parts *s, bool on_device, struct sample *step_ms,
+                         struct sample *parts, struct overview_steps *out)
+{
+    const uint32_t cut = s->n > STEPS_UNCUT ? 1 : 0;
+    struct buf text;
+    buf_init(&text, 4096);
+    for (uint32_t i = cut; i < s->n - cut; i++) {
+        generic_row(j, &s->items[i], on_device, step_ms, parts, &text);
+        out->compute_16_ps += (double)s->items[i].class_ps[STEP_COMPUTE_16];
+        out->compute_32_ps += (double)s->items[i].class_ps[STEP_COMPUTE_32];
+    }
+    buf_release(&text);
+    out->n = step_ms->n;
+    out->input_percent = percent_of(&parts[PART_INPUT], step_ms);
+    out->other_percent = percent_of(&parts[PART_OTHER], step_ms);
+    out->launch_percent = percent_of(&parts[PART_LAUNCH], step_ms);
+    out->collectives_percent = percent_of(&parts[PART_COLLECTIVES], step_ms);
+}
+
 bool overview_steps_generic(struct json *j, const struct profile *p, enum op_backend backend,
                             struct arena *a, struct overview_steps *out, struct err *e)
 {
     struct sample step_ms = {0}, parts[PARTS] = {{0}};
-    for (uint32_t i = 0; i < p->n_traces; i++) {
-        struct host_steps steps;
-        if (!steps_of(p->traces[i], a, &steps, e))
-            return false;
-        if (steps.n > 0)
-            return err_set(e, ERR_USAGE, "overview_page has no form of XProf's for the steps of GPU and CPU profiles");
-    }
-    out->n = 0;
+    struct steps_parts steps = {0};
+    if (p->n_traces > 1)
+        return err_set(e, ERR_USAGE, "overview_page has no form of XProf's for the steps of several hosts");
+    if (p->n_traces == 1 && !step_parts_of(p->traces[0], a, &steps, e))
+        return false;
     datatable_begin(j, generic_columns, COUNT(generic_columns));
+    generic_rows(j, &steps, backend == OP_BACKEND_GPU, &step_ms, parts, out);
     datatable_properties(j);
     generic_properties(j, backend, &step_ms, parts);
     datatable_end(j);

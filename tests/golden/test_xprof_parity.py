@@ -28,9 +28,13 @@ def test_answers_as_xprof_does(tool):
     assert run.returncode == 0, run.stdout
 
 
-# The others: mi300x_jax_conv (which events count as operations of the host) and, not answered, GPU and CPU with steps.
+# The others: cpu_single (host compute of two steps) and, not answered, the steps of several hosts.
+OVERVIEWS = ["cpu_dp4", "cpu_python_tracer", "cpu_synthetic", "gpu_h100_2", "gpu_h100_no_steps", "gpu_v100_slow_input",
+             "mi300x_jax_conv", "tpu_v4_counters", "tpu_v5e_no_while", "tpu_v6e_2core"]
+
+
 @needs_shared
-@pytest.mark.parametrize("case", ["gpu_h100_no_steps", "tpu_v4_counters", "tpu_v5e_no_while", "tpu_v6e_2core"])
+@pytest.mark.parametrize("case", OVERVIEWS)
 def test_overview_as_xprof_has_it(case):
     run = subprocess.run([sys.executable, JUDGE, "--tacho", TACHO, "--tool", "overview_page", "--case", case,
                           "--deviations", ROOT / "tests" / "golden" / "deviations.json"],
@@ -38,14 +42,76 @@ def test_overview_as_xprof_has_it(case):
     assert (run.returncode, run.stdout.splitlines()[-1:]) == (0, ["1 passed, 0 failed"]), run.stdout
 
 
+def overview_xprof(case):
+    path = XSPACE / case if (XSPACE / case).exists() else XSPACE / f"{case}.xplane.pb"
+    run = subprocess.run([TACHO, "tool", "overview_page", path, "--xprof"], capture_output=True, text=True, check=True)
+    return json.loads(run.stdout)
+
+
+def golden_rows(case, name, table):
+    answer = json.loads((SHARED / "data" / "xprof_goldens" / case / f"{name}.json").read_text())
+    answer = answer[table] if isinstance(answer, list) else answer
+    return [dict(zip((column["id"] for column in answer["cols"]), (cell["v"] for cell in row["c"])))
+            for row in answer["rows"]]
+
+
+@needs_shared
+@pytest.mark.parametrize("case", ["gpu_h100_2", "gpu_v100_slow_input"])
+def test_gpu_steps_split_xprofs_compute(case):
+    """XProf's compute holds the copies. Ours apart add up to it, and the copies are there in the truth."""
+    steps = overview_xprof(case)[1]
+    names = [column["id"] for column in steps["cols"]]
+    rows = [dict(zip(names, (cell["v"] for cell in row["c"]))) for row in steps["rows"]]
+    golden = golden_rows(case, "overview_page", 1)
+    cores = json.loads((XSPACE / case / "truth.json").read_text())["hosts"][0]["cores"]
+    assert [row["stepnum"] for row in rows] == [row["stepnum"] for row in golden]
+    for row, want in zip(rows, golden):
+        parts = [row[key] for key in ("deviceComputeTimeMs", "kernelLaunchTimeMs", "infeedTimeMs", "outfeedTimeMs")]
+        assert sum(parts) == pytest.approx(want["deviceComputeTimeMs"], rel=1e-9)
+        step = [core["steps"][int(row["stepnum"])] for core in cores]
+        assert row["kernelLaunchTimeMs"] + row["infeedTimeMs"] <= max(s["h2d_ps"] for s in step) * 1.02 / 1e9
+        if len(cores) == 1:
+            assert row["deviceComputeTimeMs"] == pytest.approx(step[0]["compute_kernel_ps"] / 1e9, rel=1e-9)
+            assert row["outfeedTimeMs"] == pytest.approx(step[0]["d2h_ps"] / 1e9, rel=1e-9)
+
+
+@needs_shared
+@pytest.mark.parametrize("case", ["gpu_h100_2", "gpu_v100_slow_input", "mi300x_jax_conv"])
+def test_share_of_host_operations(case):
+    """XProf's own table of operations, without those of the host that took no time."""
+    rows = [row for row in golden_rows(case, "framework_op_stats", 0) if row["type"] != "IDLE"]
+    count = {where: sum(row["occurrences"] for row in rows if row["host_or_device"] == where and row["total_time"] > 0)
+             for where in ("Host", "Device")}
+    ours = overview_xprof(case)[0]["p"]["host_tf_op_percent"]
+    assert ours == f"{100 * count['Host'] / (count['Host'] + count['Device']):.1f}%"
+
+
+@needs_shared
+@pytest.mark.parametrize("case", ["gpu_h100_2", "gpu_h100_no_steps", "gpu_v100_slow_input"])
+def test_operations_use_tensor_cores_where_their_kernels_do(case):
+    truth = json.loads((XSPACE / case / "truth.json").read_text())
+    on_tensor_cores = {kernel["kernel"]: kernel["really_tensor_core"] for host in truth["hosts"]
+                       for core in host["cores"] for kernel in core["kernels"]}
+    kernels = golden_rows(case, "kernel_stats", 0)
+    for cells in ([cell["v"] for cell in row["c"]] for row in overview_xprof(case)[0]["rows"]):
+        names = [kernel["kernel_name"] for kernel in kernels if kernel["op_name"] == cells[3]]
+        assert names and cells[6] == any(on_tensor_cores[name] for name in names), cells
+
+
+@needs_shared
+def test_idle_of_the_host():
+    rows = [row for row in golden_rows("cpu_synthetic", "framework_op_stats", 0) if row["host_or_device"] == "Host"]
+    idle = sum(row["total_self_time"] for row in rows if row["type"] == "IDLE")
+    share = 100 * idle / sum(row["total_self_time"] for row in rows)
+    assert overview_xprof("cpu_synthetic")[0]["p"]["host_idle_time_percent"] == f"{share:.1f}%"
+
+
 @needs_shared
 @pytest.mark.parametrize("case", [case for case in CASES if case.startswith("tpu")])
 def test_compute_of_a_tpu_step_is_that_of_the_core_that_computes_least(case):
     """The generator's own sums, not XProf's."""
     truth = json.loads((XSPACE / case / "truth.json").read_text())
-    run = subprocess.run([TACHO, "tool", "overview_page", XSPACE / case, "--xprof"], capture_output=True, text=True,
-                         check=True)
-    rows = [[cell["v"] for cell in row["c"]] for row in json.loads(run.stdout)[1]["rows"]]
+    rows = [[cell["v"] for cell in row["c"]] for row in overview_xprof(case)[1]["rows"]]
     cores = [core["steps"] for host in truth["hosts"] for core in host["cores"]]
     assert len(rows) == truth["steps"]
     for row, *steps in zip(rows, *cores):

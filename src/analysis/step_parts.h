@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the steps of a GPU or CPU host went into, as XProf splits them: where events of several
+ * classes overlap, the class named first here takes the time; what none covers is left over.
+ *
+ * On GPU a step lasts as the longest span of its work on one device; without devices, as its marker
+ * on the host. Times: picoseconds since the trace's origin. Everything lives in the arena. */
+#ifndef TACHO_ANALYSIS_STEP_PARTS_H
+#define TACHO_ANALYSIS_STEP_PARTS_H
+
+#include "analysis/spans.h"
+
+enum step_class {
+    STEP_COMPUTE_16 = 0, STEP_COMPUTE_32, STEP_D2H, STEP_D2D, STEP_WAIT_INPUT, STEP_COLLECTIVE,
+    STEP_LAUNCH, STEP_H2D, STEP_HOST, STEP_CLASSES
+};
+
+struct step_parts {
+    int32_t group; /* see grouping.h */
+    str name;      /* of the marker on the host */
+    int64_t number;
+    bool has_number;
+    uint64_t begin_ps, end_ps;
+    uint64_t class_ps[STEP_CLASSES];
+    uint64_t other_ps;
+};
+
+struct steps_parts {
+    struct step_parts *items; /* by group */
+    uint32_t n;
+};
+
+MUST_CHECK bool step_parts_of(const struct trace *t, struct arena *a, struct steps_parts *out, struct err *e);
+
+#endif
