@@ -85,7 +85,9 @@ static void generic_properties(struct json *j, enum op_backend backend, const st
 /* The first and the last of more than five may be cut off by the profile's ends. */
 #define STEPS_UNCUT 5
 
-static void generic_row(struct json *j, const struct step_parts *s, bool on_device, struct sample *step_ms,
+enum row_name { ROW_MARKER, ROW_GROUP, ROW_INDEX }; /* XProf's: CPU; GPU; GPU of several hosts */
+
+static void generic_row(struct json *j, const struct step_parts *s, enum row_name name, uint32_t index,
                         struct sample *parts, struct buf *text)
 {
     const uint64_t *ps = s->class_ps;
@@ -95,8 +97,8 @@ static void generic_row(struct json *j, const struct step_parts *s, bool on_devi
         [PART_INPUT] = ps[STEP_WAIT_INPUT] + ps[STEP_H2D], [PART_OUTPUT] = ps[STEP_D2H], [PART_OTHER] = s->other_ps};
     datatable_row(j);
     buf_clear(text);
-    if (on_device || !s->has_number)
-        buf_addf(text, "%d", s->group);
+    if (name != ROW_MARKER || !s->has_number)
+        buf_addf(text, "%d", name == ROW_INDEX ? (int)index : s->group);
     else
         buf_addf(text, "%.*s %lld", STR_ARG(s->name), (long long)s->number);
     datatable_text(j, buf_str(text));
@@ -109,7 +111,6 @@ static void generic_row(struct json *j, const struct step_parts *s, bool on_devi
     datatable_text(j, buf_str(text));
     datatable_number(j, ms);
     datatable_row_end(j);
-    sample_add(step_ms, ms);
 }
 
 static double percent_of(const struct sample *part, const struct sample *step_ms)
@@ -117,23 +118,47 @@ static double percent_of(const struct sample *part, const struct sample *step_ms
     return step_ms->sum > 0 ? 100.0 * part->sum / step_ms->sum : 0;
 }
 
-static void generic_rows(struct json *j, const struct steps_parts *s, bool on_device, struct sample *step_ms,
-                         struct sample *parts, struct overview_steps *out)
+static uint32_t cut_of(const struct steps_parts *s) { return s->n > STEPS_UNCUT ? 1 : 0; }
+
+static void generic_rows(struct json *j, const struct steps_parts *s, enum row_name name, struct sample *parts,
+                         struct overview_steps *out)
 {
-    const uint32_t cut = s->n > STEPS_UNCUT ? 1 : 0;
     struct buf text;
     buf_init(&text, 4096);
-    for (uint32_t i = cut; i < s->n - cut; i++) {
-        generic_row(j, &s->items[i], on_device, step_ms, parts, &text);
+    for (uint32_t i = cut_of(s); i < s->n - cut_of(s); i++) {
+        generic_row(j, &s->items[i], name, i - cut_of(s), parts, &text);
         out->compute_16_ps += (double)s->items[i].class_ps[STEP_COMPUTE_16];
         out->compute_32_ps += (double)s->items[i].class_ps[STEP_COMPUTE_32];
     }
     buf_release(&text);
-    out->n = step_ms->n;
-    out->input_percent = percent_of(&parts[PART_INPUT], step_ms);
-    out->other_percent = percent_of(&parts[PART_OTHER], step_ms);
-    out->launch_percent = percent_of(&parts[PART_LAUNCH], step_ms);
-    out->collectives_percent = percent_of(&parts[PART_COLLECTIVES], step_ms);
+}
+
+/* Of several hosts, the first one's rows are shown; a step lasts as long as on the host where it
+ * lasts longest. */
+static bool measure_hosts(const struct profile *p, struct arena *a, struct steps_parts *first,
+                          struct sample *step_ms, struct err *e)
+{
+    struct steps_parts *hosts = ARENA_ARRAY(a, struct steps_parts, p->n_traces);
+    if (hosts == NULL && p->n_traces > 0)
+        return arena_full(a, e);
+    for (uint32_t i = 0; i < p->n_traces; i++) {
+        if (!step_parts_of(p->traces[i], a, &hosts[i], e))
+            return false;
+        if (hosts[i].n != hosts[0].n)
+            return err_set(e, ERR_USAGE, "overview_page has no form of XProf's for hosts with unlike numbers of steps");
+    }
+    if (p->n_traces == 0)
+        return true;
+    *first = hosts[0];
+    for (uint32_t k = cut_of(first); k < first->n - cut_of(first); k++) {
+        uint64_t longest = 0;
+        for (uint32_t i = 0; i < p->n_traces; i++) {
+            const uint64_t ps = hosts[i].items[k].end_ps - hosts[i].items[k].begin_ps;
+            longest = ps > longest ? ps : longest;
+        }
+        sample_add(step_ms, (double)longest / 1e9);
+    }
+    return true;
 }
 
 bool overview_steps_generic(struct json *j, const struct profile *p, enum op_backend backend,
@@ -141,12 +166,16 @@ bool overview_steps_generic(struct json *j, const struct profile *p, enum op_bac
 {
     struct sample step_ms = {0}, parts[PARTS] = {{0}};
     struct steps_parts steps = {0};
-    if (p->n_traces > 1)
-        return err_set(e, ERR_USAGE, "overview_page has no form of XProf's for the steps of several hosts");
-    if (p->n_traces == 1 && !step_parts_of(p->traces[0], a, &steps, e))
+    if (!measure_hosts(p, a, &steps, &step_ms, e))
         return false;
+    const enum row_name name = backend != OP_BACKEND_GPU ? ROW_MARKER : p->n_traces > 1 ? ROW_INDEX : ROW_GROUP;
     datatable_begin(j, generic_columns, COUNT(generic_columns));
-    generic_rows(j, &steps, backend == OP_BACKEND_GPU, &step_ms, parts, out);
+    generic_rows(j, &steps, name, parts, out);
+    out->n = step_ms.n;
+    out->input_percent = percent_of(&parts[PART_INPUT], &step_ms);
+    out->other_percent = percent_of(&parts[PART_OTHER], &step_ms);
+    out->launch_percent = percent_of(&parts[PART_LAUNCH], &step_ms);
+    out->collectives_percent = percent_of(&parts[PART_COLLECTIVES], &step_ms);
     datatable_properties(j);
     generic_properties(j, backend, &step_ms, parts);
     datatable_end(j);
