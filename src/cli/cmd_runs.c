@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tacho runs list: the runs of a data folder, the newest first; open: runs_open.h. */
+/* tacho runs list: the runs of a data folder, the newest first; show and open: runs_show.h, runs_open.h. */
 #include "agent/run_find.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/run_arg.h"
 #include "cli/runs_open.h"
+#include "cli/runs_show.h"
 #include "cli/table_out.h"
 #include "server/run_filter.h"
 
@@ -72,8 +73,10 @@ bool cmd_runs(struct cli *cli, int argc, char **argv, struct err *e)
     uint32_t n = 0;
     if (argc >= 2 && strcmp(argv[1], "open") == 0)
         return runs_open(cli, argc > 2 ? argv[2] : NULL, e);
+    if (argc >= 2 && strcmp(argv[1], "show") == 0)
+        return runs_show(cli, argc > 2 ? argv[2] : NULL, e);
     if (argc >= 2 && (argc > 2 || strcmp(argv[1], "list") != 0))
-        return err_set(e, ERR_USAGE, "tacho runs takes 'list' or 'open [RUN]', not '%s'", argv[argc - 1]);
+        return err_set(e, ERR_USAGE, "tacho runs takes 'list', 'show [RUN]' or 'open [RUN]', not '%s'", argv[argc - 1]);
     if (!run_arg_data_dir(cli, data, e))
         return false;
     arena_init(&a, "runs", LIMIT_ARENA_REQUEST_BYTES);

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tacho runs show: the state of a run by how it ended, its processes and the tail of its output."""
+import json
+import os
+import pathlib
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TACHO = os.environ.get("TACHO_BIN", str(ROOT / "build" / "tacho"))
+
+
+def show(data, command, *flags):
+    env = {k: v for k, v in os.environ.items() if not k.startswith("TACHO_")} | {"TACHO_DATA": str(data)}
+    status = subprocess.run([TACHO, "run", "--name", "shown", *flags, "--", "sh", "-c", command], env=env, timeout=60,
+                            capture_output=True).returncode
+    got = subprocess.run([TACHO, "runs", "show", "last", "--json"], env=env, capture_output=True, text=True, timeout=60)
+    assert got.returncode == 0, got.stderr
+    tables = {t["table"]: t for t in json.loads(got.stdout)["tables"]}
+    values = tables["run"]["values"]
+    rows = {name: [dict(zip([c["name"] for c in t["columns"]], row, strict=True)) for row in t["rows"]]
+            for name, t in tables.items()}
+    return status, values, rows
+
+
+def test_a_run_that_ends_well(tmp_path):
+    status, run, rows = show(tmp_path, "echo fine; echo bad >&2")
+    assert status == 0
+    assert (run["phase"], run["reason"], run["name"], run["hosts"]) == ("COMPLETED", "exit", "shown", 1)
+    assert [p["exit_code"] for p in rows["processes"]] == [0] and rows["sessions"] == []
+    assert {(o["stream"], o["text"].strip()) for o in rows["output"]} == {("stdout", "fine"), ("stderr", "bad")}
+
+
+def test_a_run_that_fails_and_is_resumed(tmp_path):
+    status, run, rows = show(tmp_path, "exit 3")
+    assert status == 3 and (run["phase"], run["reason"]) == ("FAILED", "exit")
+    first = run["run"]
+    status, run, rows = show(tmp_path, "true", "--resume")
+    assert status == 0 and run["run"] == first and run["phase"] == "COMPLETED"
+    assert sorted(p["exit_code"] for p in rows["processes"]) == [0, 3]
+
+
+def test_a_run_that_is_killed(tmp_path):
+    status, run, rows = show(tmp_path, "kill -9 $$")
+    assert status == 137 and (run["phase"], run["reason"]) == ("FAILED", "signal")
+    assert [(p["exit_code"], p["signal"]) for p in rows["processes"]] == [(None, 9)]
+
+
+def test_no_such_run(tmp_path):
+    env = os.environ | {"TACHO_DATA": str(tmp_path)}
+    assert subprocess.run([TACHO, "runs", "show", "nope"], env=env, capture_output=True, timeout=60).returncode == 3
