@@ -67,7 +67,7 @@ fuzz:
 	@tools/run-fuzz
 
 lint:
-	@echo "make lint: shellcheck, ruff."
+	@echo "make lint: clang-format, shellcheck, ruff."
 	@tools/run-lint
 
 cover:

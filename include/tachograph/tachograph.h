@@ -59,7 +59,10 @@ struct tacho_opts {
     const char *data_dir;    /* NULL = TACHO_DATA, else $XDG_DATA_HOME/tachograph */
     const char *config_json; /* JSON object of the run's configuration; NULL = none */
 };
-#define TACHO_OPTS_INIT {sizeof(struct tacho_opts), NULL, NULL, NULL, NULL, NULL}
+#define TACHO_OPTS_INIT                                                                            \
+    {                                                                                              \
+        sizeof(struct tacho_opts), NULL, NULL, NULL, NULL, NULL                                    \
+    }
 
 /* opts may be NULL. NULL when the journal could not be made; `errno` then says why. */
 TACHO_API tacho_run *tacho_open(const struct tacho_opts *opts);

@@ -54,9 +54,13 @@ static PyObject *open_writer(PyObject *self, PyObject *args)
     struct journal_writer *w = PyMem_Calloc(1, sizeof *w);
     if (w == NULL)
         return PyErr_NoMemory();
-    const struct journal_writer_opts o = {
-        .data_dir = data_dir, .run = run, .host = host, .writer = version, .rank = rank,
-        .world_size = world_size, .restart_count = restart_count};
+    const struct journal_writer_opts o = {.data_dir = data_dir,
+                                          .run = run,
+                                          .host = host,
+                                          .writer = version,
+                                          .rank = rank,
+                                          .world_size = world_size,
+                                          .restart_count = restart_count};
     const int error = journal_writer_open(w, &o);
     if (error != 0) {
         PyMem_Free(w);
@@ -145,8 +149,9 @@ static PyObject *identity(PyObject *self, PyObject *ignored)
 
 #define FAST(f) ((PyCFunction)(void (*)(void))(f))
 static PyMethodDef methods[] = {
-    {"open", open_writer, METH_VARARGS, "open(data_dir, run, host, rank, world_size, restart_count, "
-                                        "version): a writer, or an errno number"},
+    {"open", open_writer, METH_VARARGS,
+     "open(data_dir, run, host, rank, world_size, restart_count, "
+     "version): a writer, or an errno number"},
     {"close", close_writer, METH_O, "close(writer)"},
     {"path", get_path, METH_O, "path(writer)"},
     {"dropped", get_dropped, METH_O, "dropped(writer): records that could not be written"},
@@ -156,8 +161,15 @@ static PyMethodDef methods[] = {
     {"identity", identity, METH_NOARGS, "which run, rank and host this process is"},
     {NULL, NULL, 0, NULL}};
 
-static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_native",
-                                    "Tachograph's journal writer", 0, methods, NULL, NULL, NULL, NULL};
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT,
+                                    "_native",
+                                    "Tachograph's journal writer",
+                                    0,
+                                    methods,
+                                    NULL,
+                                    NULL,
+                                    NULL,
+                                    NULL};
 
 PyMODINIT_FUNC PyInit__native(void);
 PyMODINIT_FUNC PyInit__native(void)

@@ -8,10 +8,10 @@
 #include "base/arena.h"
 
 struct run_found {
-    str run;            /* id: the folder's name */
-    str name, group;    /* of its first start record; empty when none says */
-    int64_t started_ns; /* wall, oldest journal's header */
-    int64_t newest_ns;  /* wall, newest journal's header: the last attempt's start */
+    str run;                         /* id: the folder's name */
+    str name, group;                 /* of its first start record; empty when none says */
+    int64_t started_ns;              /* wall, oldest journal's header */
+    int64_t newest_ns;               /* wall, newest journal's header: the last attempt's start */
     uint32_t n_journals, n_attempts; /* attempts: journals of `tacho run` */
 };
 

@@ -120,9 +120,12 @@ static void write_host(struct runner *r)
 static void open_journal(struct runner *r)
 {
     const struct runner_plan *p = r->plan;
-    const struct journal_writer_opts o = {
-        .data_dir = p->data_dir, .run = p->id.run, .host = p->id.host,
-        .role = JOURNAL_ROLE_RUNNER, .rank = -1, .restart_count = p->id.restart_count};
+    const struct journal_writer_opts o = {.data_dir = p->data_dir,
+                                          .run = p->id.run,
+                                          .host = p->id.host,
+                                          .role = JOURNAL_ROLE_RUNNER,
+                                          .rank = -1,
+                                          .restart_count = p->id.restart_count};
     const int failed = journal_writer_open(&r->journal, &o);
     if (failed != 0) {
         fprintf(stderr, "tacho: nothing is recorded: cannot write in '%s': %s\n", p->data_dir,
@@ -154,8 +157,8 @@ static void sample(struct runner *r)
     }
     journal_write(&r->journal, JOURNAL_SYSTEM, buf_str(&r->scratch), (str){0});
     const uint64_t now = clock_boottime_ns();
-    const int64_t interval = now - r->start_ns < (uint64_t)DENSE_NS ? NS_PER_S
-                                                                    : r->plan->sample_interval_ns;
+    const int64_t interval =
+        now - r->start_ns < (uint64_t)DENSE_NS ? NS_PER_S : r->plan->sample_interval_ns;
     r->next_sample_ns = now + (uint64_t)interval;
 }
 
@@ -235,8 +238,8 @@ static int watch(struct runner *r, const sigset_t *signals)
             sample(r);
         if (now >= r->next_output_ns)
             write_output(r);
-        uint64_t next = r->next_sample_ns < r->next_output_ns ? r->next_sample_ns
-                                                              : r->next_output_ns;
+        uint64_t next =
+            r->next_sample_ns < r->next_output_ns ? r->next_sample_ns : r->next_output_ns;
         const uint64_t wait_ns = next > now ? next - now : 0;
         const struct timespec wait = {(time_t)(wait_ns / NS_PER_S), (long)(wait_ns % NS_PER_S)};
         siginfo_t info;

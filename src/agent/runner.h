@@ -14,16 +14,16 @@
 struct runner_plan {
     struct run_identity id;
     const char *data_dir;
-    char **argv;             /* NULL-terminated */
+    char **argv;              /* NULL-terminated */
     const char *name, *group; /* NULL = none */
-    json_t *labels, *config; /* borrowed objects, config may be NULL; already masked */
+    json_t *labels, *config;  /* borrowed objects, config may be NULL; already masked */
     bool resume, record_output, record_environment;
-    uint32_t attempt;        /* 1, 2 … */
+    uint32_t attempt; /* 1, 2 … */
     int64_t sample_interval_ns;
 };
 
 struct runner_end {
-    int exit_status;    /* as a shell gives it: code, or 128 + signal; 126, 127 when it did not start */
+    int exit_status; /* as a shell gives it: code, or 128 + signal; 126, 127 when it did not start */
     int code, signal;   /* code -1 when a signal ended it */
     const char *reason; /* exit, signal, oom */
 };

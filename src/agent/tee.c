@@ -124,8 +124,8 @@ bool tee_start(struct tee *t, struct err *e)
     int from[2] = {-1, -1};
     must(RING_BYTES == LIMIT_OUTPUT_TAIL_BYTES);
     *t = (struct tee){.to_command = {-1, -1, -1}, .master = -1};
-    t->shared = mmap(NULL, sizeof *t->shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-                     -1, 0);
+    t->shared =
+        mmap(NULL, sizeof *t->shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (t->shared == MAP_FAILED) {
         t->shared = NULL;
         return err_sys(e, "cannot keep the output's tail");

@@ -20,11 +20,11 @@
 struct tee_shared;
 
 struct tee {
-    int to_command[3];    /* [1], [2]: what CMD gets as its stdout and stderr; -1 = ours as it is */
-    int master;           /* of the pty, -1 without one */
+    int to_command[3]; /* [1], [2]: what CMD gets as its stdout and stderr; -1 = ours as it is */
+    int master;        /* of the pty, -1 without one */
     pid_t pid;
     struct tee_shared *shared;
-    uint64_t taken[2];    /* bytes of each stream that tee_take has given */
+    uint64_t taken[2]; /* bytes of each stream that tee_take has given */
 };
 
 /* Starts the tee process. Call before any thread is started. */

@@ -27,14 +27,22 @@ static int64_t cycles_per_element(str opcode, uint32_t type)
         const char *opcode;
         int64_t f16, f32, f64;
     } slow[] = {
-        {"atan2", 482, 486, 3747},       {"cbrt", 925, 867, 6339},
-        {"cosine", 691, 662, 1717},      {"exponential", 108, 86, 1652},
-        {"exponential-minus-one", 396, 381, 1900}, {"log", 266, 244, 608},
-        {"log-plus-one", 284, 262, 2073}, {"logistic", 226, 176, 2412},
-        {"power", 975, 925, 5511},       {"rsqrt", 97, 75, 698},
-        {"sine", 3, 662, 1789},          {"sqrt", 97, 75, 986},
-        {"tanh", 212, 190, 1609},        {"add", 3, 3, 97},
-        {"multiply", 3, 3, 97},          {"subtract", 3, 3, 97},
+        {"atan2", 482, 486, 3747},
+        {"cbrt", 925, 867, 6339},
+        {"cosine", 691, 662, 1717},
+        {"exponential", 108, 86, 1652},
+        {"exponential-minus-one", 396, 381, 1900},
+        {"log", 266, 244, 608},
+        {"log-plus-one", 284, 262, 2073},
+        {"logistic", 226, 176, 2412},
+        {"power", 975, 925, 5511},
+        {"rsqrt", 97, 75, 698},
+        {"sine", 3, 662, 1789},
+        {"sqrt", 97, 75, 986},
+        {"tanh", 212, 190, 1609},
+        {"add", 3, 3, 97},
+        {"multiply", 3, 3, 97},
+        {"subtract", 3, 3, 97},
         {"divide", 3, 3, 2016},
     };
     for (size_t i = 0; i < sizeof slow / sizeof *slow; i++)
@@ -103,8 +111,9 @@ static int64_t conv_flops(const struct hlo_module *m, const struct hlo_instructi
     for (uint32_t i = 0; i < in->n_window; i++) {
         if (i >= c->input_spatial.n || i >= c->output_spatial.n)
             return -1;
-        const int64_t hits = window_hits(&in->window[i], dim(&lhs->shape, c->input_spatial.items[i]),
-                                         dim(out, c->output_spatial.items[i]));
+        const int64_t hits =
+            window_hits(&in->window[i], dim(&lhs->shape, c->input_spatial.items[i]),
+                        dim(out, c->output_spatial.items[i]));
         if (hits < 0)
             return -1;
         n = mul(n, hits);
@@ -123,11 +132,38 @@ static str reducer_opcode(const struct hlo_module *m, const struct hlo_instructi
 static bool has_no_flops(str op)
 {
     static const char *const words[] = {
-        "parameter", "constant", "tuple", "get-tuple-element", "bitcast", "copy", "transpose",
-        "reshape", "broadcast", "slice", "dynamic-slice", "dynamic-update-slice", "pad", "iota",
-        "gather", "reverse", "copy-start", "copy-done", "all-gather", "all-gather-start",
-        "all-gather-done", "all-reduce-done", "all-to-all", "collective-permute", "infeed",
-        "outfeed", "send", "send-done", "recv", "recv-done", "after-all", "optimization-barrier",
+        "parameter",
+        "constant",
+        "tuple",
+        "get-tuple-element",
+        "bitcast",
+        "copy",
+        "transpose",
+        "reshape",
+        "broadcast",
+        "slice",
+        "dynamic-slice",
+        "dynamic-update-slice",
+        "pad",
+        "iota",
+        "gather",
+        "reverse",
+        "copy-start",
+        "copy-done",
+        "all-gather",
+        "all-gather-start",
+        "all-gather-done",
+        "all-reduce-done",
+        "all-to-all",
+        "collective-permute",
+        "infeed",
+        "outfeed",
+        "send",
+        "send-done",
+        "recv",
+        "recv-done",
+        "after-all",
+        "optimization-barrier",
     };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (str_eq(op, str_from(words[i])))
@@ -181,8 +217,8 @@ struct fused_walk {
     const struct hlo_module *m;
     const struct hlo_instruction *first;
     uint32_t n, words;
-    uint64_t *roots;          /* n sets of `words` words */
-    double *root_share;       /* of an instruction as a root */
+    uint64_t *roots;    /* n sets of `words` words */
+    double *root_share; /* of an instruction as a root */
 };
 
 static uint32_t fused_index(const struct fused_walk *w, const struct hlo_instruction *in)
@@ -216,7 +252,8 @@ static void fused_visit_operand(struct fused_walk *w, const struct hlo_instructi
     const double elements = (double)hlo_shape_elements(&o->shape);
     to[at / 64] |= UINT64_C(1) << (at % 64);
     if (elements > 0)
-        w->root_share[at] += ceil(share * operand_share(in, o, operand_index) * elements) / elements;
+        w->root_share[at] +=
+            ceil(share * operand_share(in, o, operand_index) * elements) / elements;
 }
 
 /* Adds what one fused instruction costs at its share. False when that is unknown. */
@@ -224,9 +261,9 @@ static bool fused_count(const struct fused_walk *w, const struct hlo_instruction
                         const struct hlo_instruction *in, double share, struct op_cost *c)
 {
     if (str_eq(in->opcode, S("parameter"))) {
-        const struct hlo_instruction *from = in->parameter_number < 0
-                                                 ? NULL
-                                                 : hlo_operand(w->m, fusion, (uint32_t)in->parameter_number);
+        const struct hlo_instruction *from =
+            in->parameter_number < 0 ? NULL
+                                     : hlo_operand(w->m, fusion, (uint32_t)in->parameter_number);
         const double bytes = (double)hlo_shape_bytes(from == NULL ? &in->shape : &from->shape);
         c->hbm_read = add(c->hbm_read, (int64_t)(bytes * (share < 1 ? share : 1)));
         return true;
@@ -269,8 +306,8 @@ static struct op_cost fusion_cost(const struct hlo_module *m, const struct hlo_i
     const struct hlo_instruction *root = body == NULL ? NULL : hlo_by_id(m, body->root_id);
     if (root == NULL || body->n == 0 || body->n > FUSED_MAX)
         return c;
-    struct fused_walk w = {.m = m, .first = &m->instructions[body->first], .n = body->n,
-                           .words = (body->n + 63) / 64};
+    struct fused_walk w = {
+        .m = m, .first = &m->instructions[body->first], .n = body->n, .words = (body->n + 63) / 64};
     const uint32_t at = fused_index(&w, root);
     if (at == UINT32_MAX)
         return c;
@@ -303,10 +340,9 @@ static void moved_bytes(const struct hlo_module *m, const struct hlo_instruction
     }
     /* A convolution call's second result is scratch memory; the model counts no write for it. */
     const bool tuple = in->shape.type == HLO_TUPLE;
-    const int64_t out = hlo_shape_bytes(tuple && in->shape.n_tuple > 0 &&
-                                                str_eq(in->opcode, S("custom-call"))
-                                            ? &in->shape.tuple[0]
-                                            : &in->shape);
+    const int64_t out = hlo_shape_bytes(
+        tuple && in->shape.n_tuple > 0 && str_eq(in->opcode, S("custom-call")) ? &in->shape.tuple[0]
+                                                                               : &in->shape);
     c->hbm_write = tuple ? 0 : out;
     c->bytes = add(c->hbm_read, out);
     /* Ring steps: each rank's part travels on, is read and written at every hop. */

@@ -2,17 +2,17 @@
 #include "analysis/device_info.h"
 
 struct gpu_arch {
-    int64_t major, minor; /* minor < 0: any */
-    const char *gfx;      /* AMD, or NULL */
+    int64_t major, minor;   /* minor < 0: any */
+    const char *gfx;        /* AMD, or NULL */
     double flops_per_cycle; /* of one SM or CU, dense 16 bit on matrix units where it has them */
     double shared_bytes_per_cycle;
 };
 
 /* Per-cycle throughput, from the vendors' architecture papers. */
 static const struct gpu_arch archs[] = {
-    {10, -1, NULL, 8192, 256}, {9, 0, NULL, 4096, 256},    {8, 9, NULL, 1024, 256},
-    {8, 6, NULL, 1024, 256},   {8, 0, NULL, 2048, 256},    {7, -1, NULL, 1024, 256},
-    {6, 1, NULL, 256, 256},    {6, 0, NULL, 256, 256},     {0, 0, "gfx908", 1024, 128},
+    {10, -1, NULL, 8192, 256},   {9, 0, NULL, 4096, 256},     {8, 9, NULL, 1024, 256},
+    {8, 6, NULL, 1024, 256},     {8, 0, NULL, 2048, 256},     {7, -1, NULL, 1024, 256},
+    {6, 1, NULL, 256, 256},      {6, 0, NULL, 256, 256},      {0, 0, "gfx908", 1024, 128},
     {0, 0, "gfx90a", 1024, 128}, {0, 0, "gfx942", 2048, 128}, {0, 0, "gfx950", 4096, 256},
 };
 
@@ -38,15 +38,23 @@ static str plane_str(const struct trace_plane *p, str name)
 static str nvidia_name(int64_t major, int64_t minor)
 {
     switch (major) {
-    case 3: return S("Nvidia GPU (Kepler)");
-    case 5: return S("Nvidia GPU (Maxwell)");
-    case 6: return S("Nvidia GPU (Pascal)");
-    case 7: return minor < 5 ? S("Nvidia GPU (Volta)") : S("Nvidia GPU (Turing)");
-    case 8: return minor < 9 ? S("Nvidia GPU (Ampere)") : S("Nvidia GPU (Ada Lovelace)");
-    case 9: return S("Nvidia GPU (Hopper)");
+    case 3:
+        return S("Nvidia GPU (Kepler)");
+    case 5:
+        return S("Nvidia GPU (Maxwell)");
+    case 6:
+        return S("Nvidia GPU (Pascal)");
+    case 7:
+        return minor < 5 ? S("Nvidia GPU (Volta)") : S("Nvidia GPU (Turing)");
+    case 8:
+        return minor < 9 ? S("Nvidia GPU (Ampere)") : S("Nvidia GPU (Ada Lovelace)");
+    case 9:
+        return S("Nvidia GPU (Hopper)");
     case 10:
-    case 12: return S("Nvidia GPU (Blackwell)");
-    default: return S("Nvidia GPU");
+    case 12:
+        return S("Nvidia GPU (Blackwell)");
+    default:
+        return S("Nvidia GPU");
     }
 }
 

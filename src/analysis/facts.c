@@ -39,7 +39,8 @@ static bool is_work(const struct trace_event_metadata *m)
            !str_eq(category, S("conditional")) && !str_eq(category, S("call"));
 }
 
-static bool add_line(struct measurer *x, const struct trace *t, uint32_t line, bool tpu, struct spans *busy)
+static bool add_line(struct measurer *x, const struct trace *t, uint32_t line, bool tpu,
+                     struct spans *busy)
 {
     struct trace_cursor c;
     bool ok = true;
@@ -79,7 +80,8 @@ static bool host_row(struct measurer *x, const struct trace *t, struct device_ro
     return true;
 }
 
-static bool rows_of(struct measurer *x, const struct trace *t, struct device_row **rows, uint32_t *n)
+static bool rows_of(struct measurer *x, const struct trace *t, struct device_row **rows,
+                    uint32_t *n)
 {
     *n = 0;
     *rows = ARENA_ARRAY(&x->work, struct device_row, (size_t)t->n_planes + 1);
@@ -107,8 +109,10 @@ static bool add_device(struct measurer *x, const struct trace *t, const struct d
     if (!ARENA_PUSH(x->arena, f->devices, f->n_devices, x->devices_capacity))
         return arena_full(x->arena, x->err);
     const uint64_t busy = spans_within(&row->busy, 0, UINT64_MAX);
-    f->devices[f->n_devices - 1] = (struct device_fact){.kind = row->kind, .name = row->name,
-                                                        .host = t->host, .busy_ps = busy,
+    f->devices[f->n_devices - 1] = (struct device_fact){.kind = row->kind,
+                                                        .name = row->name,
+                                                        .host = t->host,
+                                                        .busy_ps = busy,
                                                         .idle_ps = window_ps - busy};
     add_known(&f->busy_ps, busy);
     add_known(&f->idle_ps, window_ps - busy);
@@ -151,9 +155,12 @@ static bool add_steps(struct measurer *x, const struct trace *t, const struct ho
         const struct step *step = &s->items[i];
         if (!ARENA_PUSH(x->arena, f->steps, f->n_steps, x->steps_capacity))
             return arena_full(x->arena, x->err);
-        f->steps[f->n_steps - 1] = (struct step_fact){
-            .host = t->host, .number = step->number, .start_ps = step->start_ps + t->shift_ps,
-            .dur_ps = step->dur_ps, .device_busy_ps = step->device_busy_ps, .input_ps = step->input_ps};
+        f->steps[f->n_steps - 1] = (struct step_fact){.host = t->host,
+                                                      .number = step->number,
+                                                      .start_ps = step->start_ps + t->shift_ps,
+                                                      .dur_ps = step->dur_ps,
+                                                      .device_busy_ps = step->device_busy_ps,
+                                                      .input_ps = step->input_ps};
         if (step->input_ps.known)
             add_known(&f->input_wait_ps, step->input_ps.ps);
     }
@@ -175,7 +182,8 @@ static bool add_median(struct measurer *x)
     if (times == NULL && f->n_steps > 0)
         return arena_full(&x->work, x->err);
     for (uint32_t i = 1; i + 1 < f->n_steps; i++)
-        if (str_eq(f->steps[i - 1].host, f->steps[i].host) && str_eq(f->steps[i + 1].host, f->steps[i].host))
+        if (str_eq(f->steps[i - 1].host, f->steps[i].host) &&
+            str_eq(f->steps[i + 1].host, f->steps[i].host))
             times[n++] = f->steps[i].dur_ps;
     for (uint32_t i = 0; n == 0 && i < f->n_steps; i++)
         times[i] = f->steps[i].dur_ps;
@@ -184,7 +192,8 @@ static bool add_median(struct measurer *x)
         return true;
     qsort(times, n, sizeof *times, compare_u64);
     f->median_step_ps.known = true;
-    f->median_step_ps.ps = n % 2 == 1 ? times[n / 2] : times[n / 2 - 1] + (times[n / 2] - times[n / 2 - 1]) / 2;
+    f->median_step_ps.ps =
+        n % 2 == 1 ? times[n / 2] : times[n / 2 - 1] + (times[n / 2] - times[n / 2 - 1]) / 2;
     return true;
 }
 
@@ -193,8 +202,8 @@ static bool add_median(struct measurer *x)
 /* As XLA, PjRt and JAX call the work itself: "PjRtCpuClient::Compile (main)", "XlaCompile". */
 static bool is_compilation(str name)
 {
-    static const char *const words[] = {"::Compile", "::CompileAndLoad", "backend_compile", "XlaCompile",
-                                        "XlaCompileOp"};
+    static const char *const words[] = {"::Compile", "::CompileAndLoad", "backend_compile",
+                                        "XlaCompile", "XlaCompileOp"};
     size_t n = 0;
     while (n < name.n && name.p[n] != ' ' && name.p[n] != '(' && name.p[n] != '#')
         n++;
@@ -205,15 +214,16 @@ static bool is_compilation(str name)
     return false;
 }
 
-static bool add_compilations(struct measurer *x, const struct trace *t, uint32_t line, uint64_t warm_ps,
-                             struct spans *all)
+static bool add_compilations(struct measurer *x, const struct trace *t, uint32_t line,
+                             uint64_t warm_ps, struct spans *all)
 {
     struct trace_cursor c;
     uint64_t reached = 0;
     bool ok = true;
     for (trace_cursor_init(&c, t, line); ok && trace_cursor_next(&c);) {
         const uint64_t end = c.event.start_ps + c.event.dur_ps;
-        if (c.event.start_ps < warm_ps || !is_compilation(trace_event_name(t, &t->lines[line], &c.event)))
+        if (c.event.start_ps < warm_ps ||
+            !is_compilation(trace_event_name(t, &t->lines[line], &c.event)))
             continue;
         x->out->n_compiles_after_warmup += end > reached; /* not a part of the one before */
         reached = end > reached ? end : reached;
@@ -260,11 +270,15 @@ static bool add_ops(struct measurer *x)
     for (uint32_t i = 0; i < db.n_ops && i < FACTS_TOP_OPS; i++) {
         const struct op_metrics *m = &db.ops[i];
         const str file = path_base(m->source_file);
-        f->top_ops[f->n_top_ops++] = (struct op_fact){
-            .name = m->name, .category = m->category, .self_ps = m->self_ps, .occurrences = m->occurrences,
-            .source = file.n > 0 && m->source_line > 0
-                          ? arena_printf(x->arena, "%.*s:%lld", STR_ARG(file), (long long)m->source_line)
-                          : file};
+        f->top_ops[f->n_top_ops++] =
+            (struct op_fact){.name = m->name,
+                             .category = m->category,
+                             .self_ps = m->self_ps,
+                             .occurrences = m->occurrences,
+                             .source = file.n > 0 && m->source_line > 0
+                                           ? arena_printf(x->arena, "%.*s:%lld", STR_ARG(file),
+                                                          (long long)m->source_line)
+                                           : file};
     }
     op_db_release(&db);
     return x->arena->overflow ? arena_full(x->arena, x->err) : true;
@@ -282,7 +296,8 @@ static uint64_t lost_events(const struct trace *t)
         for (size_t k = 0; k < sizeof codes / sizeof *codes; k++)
             n += str_eq(t->notes[i].code, str_from(codes[k])) ? t->notes[i].count : 0;
     for (uint32_t i = 0; i < t->n_planes; i++)
-        if (trace_stat_i64(trace_stat_find(t->planes[i].stats, S("dropped_traces")), &dropped) && dropped > 0)
+        if (trace_stat_i64(trace_stat_find(t->planes[i].stats, S("dropped_traces")), &dropped) &&
+            dropped > 0)
             n += (uint64_t)dropped;
     return n;
 }
@@ -295,8 +310,8 @@ static bool add_trace(struct measurer *x, const struct trace *t)
     f->n_dropped += lost_events(t);
     f->n_errors += t->n_errors;
     f->n_warnings += t->n_warnings;
-    const bool ok = steps_of(t, &x->work, &steps, x->err) && add_devices(x, t) && add_steps(x, t, &steps) &&
-                    add_compile(x, t, &steps);
+    const bool ok = steps_of(t, &x->work, &steps, x->err) && add_devices(x, t) &&
+                    add_steps(x, t, &steps) && add_compile(x, t, &steps);
     arena_reset(&x->work, mark);
     return ok;
 }
@@ -309,7 +324,8 @@ static bool is_first_of_host(const struct profile *p, uint32_t index)
     return true;
 }
 
-bool profile_facts_of(const struct profile *p, struct arena *a, struct profile_facts *out, struct err *e)
+bool profile_facts_of(const struct profile *p, struct arena *a, struct profile_facts *out,
+                      struct err *e)
 {
     struct measurer x = {.profile = p, .arena = a, .out = out, .err = e};
     bool ok = true;

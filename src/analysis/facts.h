@@ -15,8 +15,8 @@
 #include "base/buf.h"
 #include "model/profile_facts.h"
 
-MUST_CHECK bool profile_facts_of(const struct profile *p, struct arena *a, struct profile_facts *out,
-                                 struct err *e);
+MUST_CHECK bool profile_facts_of(const struct profile *p, struct arena *a,
+                                 struct profile_facts *out, struct err *e);
 
 MUST_CHECK bool profile_facts_pack(const struct profile_facts *f, struct buf *out, struct err *e);
 MUST_CHECK bool profile_facts_unpack(str bytes, struct arena *a, struct profile_facts *out,

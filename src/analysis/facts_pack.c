@@ -140,7 +140,8 @@ static bool walk(struct pack *k, struct profile_facts *f)
 {
     struct fact_ps *const facts[] = {&f->window_ps,      &f->busy_ps,       &f->idle_ps,
                                      &f->median_step_ps, &f->input_wait_ps, &f->host_compile_ps};
-    uint32_t *const counts[] = {&f->n_compiles_after_warmup, &f->n_errors, &f->n_warnings, &f->n_hosts};
+    uint32_t *const counts[] = {&f->n_compiles_after_warmup, &f->n_errors, &f->n_warnings,
+                                &f->n_hosts};
     bool *const flags[] = {&f->has_hlo, &f->has_steps, &f->has_ops, &f->has_epoch};
     uint32_t version = PACK_VERSION;
     walk_u32(k, &version);

@@ -1,10 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/framework_op.h"
 
-static bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
-static bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
-static bool is_letter_or_digit(char c) { return is_lower(c) || is_upper(c) || is_digit(c); }
+static bool is_lower(char c)
+{
+    return c >= 'a' && c <= 'z';
+}
+static bool is_upper(char c)
+{
+    return c >= 'A' && c <= 'Z';
+}
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+static bool is_letter_or_digit(char c)
+{
+    return is_lower(c) || is_upper(c) || is_digit(c);
+}
 
 /* [A-Z_][A-Za-z0-9_]* */
 static bool is_tensorflow_type(str s)
@@ -63,10 +75,14 @@ enum framework_kind copy_kind(str s)
         str prefix;
         enum framework_kind kind;
     } known[] = {
-        {STR_INIT("memcpyhtod"), FRAMEWORK_COPY_H2D}, {STR_INIT("memcpyh2d"), FRAMEWORK_COPY_H2D},
-        {STR_INIT("memcpydtoh"), FRAMEWORK_COPY_D2H}, {STR_INIT("memcpyd2h"), FRAMEWORK_COPY_D2H},
-        {STR_INIT("memcpydtod"), FRAMEWORK_COPY_D2D}, {STR_INIT("memcpyd2d"), FRAMEWORK_COPY_D2D},
-        {STR_INIT("memcpyp2p"), FRAMEWORK_COPY_D2D},  {STR_INIT("memcpyhtoh"), FRAMEWORK_COPY_H2H},
+        {STR_INIT("memcpyhtod"), FRAMEWORK_COPY_H2D},
+        {STR_INIT("memcpyh2d"), FRAMEWORK_COPY_H2D},
+        {STR_INIT("memcpydtoh"), FRAMEWORK_COPY_D2H},
+        {STR_INIT("memcpyd2h"), FRAMEWORK_COPY_D2H},
+        {STR_INIT("memcpydtod"), FRAMEWORK_COPY_D2D},
+        {STR_INIT("memcpyd2d"), FRAMEWORK_COPY_D2D},
+        {STR_INIT("memcpyp2p"), FRAMEWORK_COPY_D2D},
+        {STR_INIT("memcpyhtoh"), FRAMEWORK_COPY_H2H},
         {STR_INIT("copyhosttodevice"), FRAMEWORK_COPY_H2D},
         {STR_INIT("copydevicetohost"), FRAMEWORK_COPY_D2H},
         {STR_INIT("copydevicetodevice"), FRAMEWORK_COPY_D2D},
@@ -111,13 +127,37 @@ static bool has_any(str s, const char *const *words, size_t n)
 bool kernel_uses_matrix_units(str kernel_name)
 {
     static const char *const words[] = {
-        "16816", "c1688", "conv1x1", "conv2d_c1_k1", "dgrad_1x1_stride_2x2", "direct_group",
-        "first_layer_wgrad_kernel", "h1688", "h884", "hmma", "i16832", "i8816", "s884", "s1688",
-        "xmma_gemm", "xmma_implicit_gemm", "xmma_sparse_conv", "xmma_sparse_gemm",
+        "16816",
+        "c1688",
+        "conv1x1",
+        "conv2d_c1_k1",
+        "dgrad_1x1_stride_2x2",
+        "direct_group",
+        "first_layer_wgrad_kernel",
+        "h1688",
+        "h884",
+        "hmma",
+        "i16832",
+        "i8816",
+        "s884",
+        "s1688",
+        "xmma_gemm",
+        "xmma_implicit_gemm",
+        "xmma_sparse_conv",
+        "xmma_sparse_gemm",
         "xmma_warp_specialized_implicit_gemm",
         /* Hopper, Blackwell and CUTLASS, which XProf does not know */
-        "nvjet_", "wgmma", "gmma", "tensorop", "tcgen05", "fmha_cutlass", "flash_fwd",
-        "flash_bwd", "xmma_fprop", "xmma_dgrad", "xmma_wgrad",
+        "nvjet_",
+        "wgmma",
+        "gmma",
+        "tensorop",
+        "tcgen05",
+        "fmha_cutlass",
+        "flash_fwd",
+        "flash_bwd",
+        "xmma_fprop",
+        "xmma_dgrad",
+        "xmma_wgrad",
     };
     if (has_any(kernel_name, words, sizeof words / sizeof *words))
         return true;
@@ -127,13 +167,22 @@ bool kernel_uses_matrix_units(str kernel_name)
 bool op_may_use_matrix_units(str op_name)
 {
     static const char *const ends[] = {
-        "Conv2D", "Conv2DBackpropFilter", "Conv2DBackpropInput", "Conv3D", "DepthwiseConv2dNative",
-        "DepthwiseConv2dNativeBackpropFilter", "DepthwiseConv2dNativeBackpropInput", "/MatMul",
-        "FusedMatMul", "/CudnnRNN", "XlaDot", "XlaDotV2",
+        "Conv2D",
+        "Conv2DBackpropFilter",
+        "Conv2DBackpropInput",
+        "Conv3D",
+        "DepthwiseConv2dNative",
+        "DepthwiseConv2dNativeBackpropFilter",
+        "DepthwiseConv2dNativeBackpropInput",
+        "/MatMul",
+        "FusedMatMul",
+        "/CudnnRNN",
+        "XlaDot",
+        "XlaDotV2",
     };
     static const char *const words[] = {
-        "BatchMatMul", "CudnnRNNV", "CudnnRNNForward", "CudnnRNNBackprop", "dot_general",
-        "conv_general_dilated",
+        "BatchMatMul",      "CudnnRNNV",   "CudnnRNNForward",
+        "CudnnRNNBackprop", "dot_general", "conv_general_dilated",
     };
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         if (str_ends(op_name, str_from(ends[i])))
@@ -143,7 +192,7 @@ bool op_may_use_matrix_units(str op_name)
 
 bool kernel_is_16_bit(str kernel_name)
 {
-    static const char *const words[] = {"half", "fp16", "bf16", "bfloat16", "f16", "h884",
-                                        "h1688", "h16816", "nvjet_h", "nvjet_t"};
+    static const char *const words[] = {"half", "fp16",  "bf16",   "bfloat16", "f16",
+                                        "h884", "h1688", "h16816", "nvjet_h",  "nvjet_t"};
     return has_any(kernel_name, words, sizeof words / sizeof *words);
 }

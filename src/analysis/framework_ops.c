@@ -5,8 +5,8 @@
 
 #include "analysis/framework_op.h"
 
-static bool add_operation(struct framework_rows *out, struct op_map *by_name, const struct op_metrics *m,
-                          struct arena *a)
+static bool add_operation(struct framework_rows *out, struct op_map *by_name,
+                          const struct op_metrics *m, struct arena *a)
 {
     struct framework_op op = {FRAMEWORK_UNKNOWN, m->name, S("Unknown")};
     if (m->provenance.n > 0)
@@ -37,7 +37,8 @@ static int by_self(const void *x, const void *y)
     return str_cmp(a->name, b->name);
 }
 
-bool framework_rows_of(const struct op_db *db, struct arena *a, struct framework_rows *out, struct err *e)
+bool framework_rows_of(const struct op_db *db, struct arena *a, struct framework_rows *out,
+                       struct err *e)
 {
     struct op_map by_name = {0};
     bool ok = true;

@@ -20,7 +20,7 @@ struct framework_rows {
     uint32_t n, capacity;
 };
 
-MUST_CHECK bool framework_rows_of(const struct op_db *db, struct arena *a, struct framework_rows *out,
-                                  struct err *e);
+MUST_CHECK bool framework_rows_of(const struct op_db *db, struct arena *a,
+                                  struct framework_rows *out, struct err *e);
 
 #endif

@@ -7,7 +7,7 @@
 #define CONTEXT_FAN_MAX 64
 #define NO_NODE UINT32_MAX
 
-struct node { /* an event that takes part */
+struct node {             /* an event that takes part */
     uint32_t parent;      /* the innermost event around it, or NO_NODE */
     uint32_t subtree_end; /* nodes [self + 1, subtree_end) lie inside it */
     int32_t group;
@@ -148,12 +148,15 @@ static bool note_causes(struct builder *b, const struct trace_cursor *c, uint32_
                         uint32_t node, const struct causes *k)
 {
     const struct trace_plane *plane = &b->trace->planes[b->trace->lines[line].plane_index];
-    if (k->producer && !push_context(b, &b->producers, k->producer_type, (uint64_t)k->producer_id, node))
+    if (k->producer &&
+        !push_context(b, &b->producers, k->producer_type, (uint64_t)k->producer_id, node))
         return false;
-    if (k->consumer && !push_context(b, &b->consumers, k->consumer_type, (uint64_t)k->consumer_id, node))
+    if (k->consumer &&
+        !push_context(b, &b->consumers, k->consumer_type, (uint64_t)k->consumer_id, node))
         return false;
-    if (k->correlation && !push_context(b, plane->kind == TRACE_PLANE_HOST ? &b->launches : &b->executions,
-                                        0, (uint64_t)k->correlation_id, node))
+    if (k->correlation &&
+        !push_context(b, plane->kind == TRACE_PLANE_HOST ? &b->launches : &b->executions, 0,
+                      (uint64_t)k->correlation_id, node))
         return false;
     if (k->root) {
         b->nodes[node].level = (int32_t)(k->level > INT32_MAX ? INT32_MAX : k->level);
@@ -167,7 +170,8 @@ static bool read_causes(struct builder *b, const struct trace_cursor *c, uint32_
 {
     struct trace_stats stats;
     const struct arena_mark mark = arena_mark(&b->scratch);
-    if (!trace_event_stats(b->trace, &b->trace->lines[line], &c->event, &b->scratch, &stats, b->err))
+    if (!trace_event_stats(b->trace, &b->trace->lines[line], &c->event, &b->scratch, &stats,
+                           b->err))
         return false;
     *out = causes_of(stats);
     arena_reset(&b->scratch, mark);
@@ -344,7 +348,8 @@ static bool spread_subtree(struct builder *b, uint32_t top, int32_t group)
             continue;
         }
         b->nodes[i].group = group;
-        for (uint32_t k = edge_at(&b->down, i, false); k < b->down.n && b->down.items[k].from == i; k++)
+        for (uint32_t k = edge_at(&b->down, i, false); k < b->down.n && b->down.items[k].from == i;
+             k++)
             if (b->nodes[b->down.items[k].to].group == GROUP_NONE &&
                 !push_work(b, b->down.items[k].to))
                 return false;
@@ -381,7 +386,8 @@ static bool has_root_above(struct builder *b, uint32_t node, int32_t level, bool
         *found = at != node && b->nodes[at].level == level;
         if (b->nodes[at].parent != NO_NODE)
             ok = push_work(b, b->nodes[at].parent);
-        for (uint32_t k = edge_at(&b->up, at, true); ok && k < b->up.n && b->up.items[k].to == at; k++)
+        for (uint32_t k = edge_at(&b->up, at, true); ok && k < b->up.n && b->up.items[k].to == at;
+             k++)
             ok = push_work(b, b->up.items[k].from);
     }
     map_u64_u32_release(&seen);
@@ -433,7 +439,8 @@ static void group_device_steps(struct builder *b)
     const struct trace *t = b->trace;
     uint32_t most = 0;
     for (uint32_t l = 0; l < t->n_lines; l++)
-        for (uint64_t i = 0; is_device_line(t, l) && b->line_node[l] != NO_NODE && i < t->lines[l].n_events; i++)
+        for (uint64_t i = 0;
+             is_device_line(t, l) && b->line_node[l] != NO_NODE && i < t->lines[l].n_events; i++)
             if (b->nodes[b->line_node[l] + i].group != GROUP_NONE)
                 return;
     for (uint32_t l = 0; l < t->n_lines; l++) {

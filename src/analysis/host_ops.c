@@ -5,7 +5,8 @@
 #include "analysis/op_metrics.h"
 
 /* Events come by start: what reaches beyond all that came before is new. */
-static bool add_thread(struct host_ops *h, const struct trace *t, uint32_t line_index, struct err *e)
+static bool add_thread(struct host_ops *h, const struct trace *t, uint32_t line_index,
+                       struct err *e)
 {
     const struct trace_line *line = &t->lines[line_index];
     struct trace_cursor c;

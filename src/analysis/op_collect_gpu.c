@@ -26,7 +26,8 @@ struct collector {
 
 static const struct hlo_program *program_of(const struct op_db *db, const struct run_of_kernels *r)
 {
-    const struct hlo_program *p = r->has_program ? hlo_index_program(&db->hlo, r->program_id) : NULL;
+    const struct hlo_program *p =
+        r->has_program ? hlo_index_program(&db->hlo, r->program_id) : NULL;
     if (p == NULL && !r->has_program)
         p = hlo_index_named(&db->hlo, r->module);
     return p != NULL && p->readable ? p : NULL;
@@ -109,7 +110,8 @@ static bool add_framework_kernel(struct collector *c, const struct trace_event *
     if (m == NULL)
         return arena_full(c->db->arena, c->err);
     if (m->occurrences == 0) {
-        m->category = str_eq(op.type, S("Unknown")) ? S("unknown") : arena_str(c->db->arena, op.type);
+        m->category =
+            str_eq(op.type, S("Unknown")) ? S("unknown") : arena_str(c->db->arena, op.type);
         m->provenance = arena_str(c->db->arena, full_name);
     }
     m->uses_matrix_units |= kernel_uses_matrix_units(event_name);
@@ -119,7 +121,8 @@ static bool add_framework_kernel(struct collector *c, const struct trace_event *
     return true;
 }
 
-static bool collect_event(struct collector *c, uint32_t line_index, const struct trace_cursor *cursor)
+static bool collect_event(struct collector *c, uint32_t line_index,
+                          const struct trace_cursor *cursor)
 {
     const struct trace_line *line = &c->trace->lines[line_index];
     const struct trace_event *ev = &cursor->event;
@@ -161,7 +164,8 @@ bool op_collect_gpu(struct op_db *db, const struct trace *t, const struct groupi
     for (uint32_t i = 0; ok && i < t->n_planes; i++) {
         const struct trace_plane *p = &t->planes[i];
         uint64_t first = UINT64_MAX, last = 0;
-        for (uint32_t l = p->first_line; ok && p->kind == TRACE_PLANE_GPU && l < p->first_line + p->n_lines; l++) {
+        for (uint32_t l = p->first_line;
+             ok && p->kind == TRACE_PLANE_GPU && l < p->first_line + p->n_lines; l++) {
             const struct trace_line *line = &t->lines[l];
             if (spans_is_derived(line->name) || line->n_events == 0)
                 continue;

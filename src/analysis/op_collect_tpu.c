@@ -17,9 +17,9 @@ struct collector {
     struct open_op *open;
     uint32_t n_open, open_capacity;
     struct arena scratch;
-    bool has_clock;           /* events may carry the device's own clock */
-    uint64_t first_ps, last_ps;       /* over operations and steps */
-    uint64_t duty_begin, duty_end;    /* running union of busy intervals */
+    bool has_clock;                /* events may carry the device's own clock */
+    uint64_t first_ps, last_ps;    /* over operations and steps */
+    uint64_t duty_begin, duty_end; /* running union of busy intervals */
     uint64_t duty_first, duty_last, duty_busy;
 };
 
@@ -61,8 +61,10 @@ static bool open_op(struct collector *c, struct open_op o)
 static bool read_event(struct collector *c, const struct trace_line *line,
                        const struct trace_event *ev, struct open_op *o)
 {
-    *o = (struct open_op){.begin_ps = ev->start_ps, .end_ps = ev->start_ps + ev->dur_ps,
-                          .metadata_index = ev->metadata_index, .scale = 1};
+    *o = (struct open_op){.begin_ps = ev->start_ps,
+                          .end_ps = ev->start_ps + ev->dur_ps,
+                          .metadata_index = ev->metadata_index,
+                          .scale = 1};
     if (!c->has_clock)
         return true;
     struct trace_stats stats;
@@ -257,8 +259,10 @@ static bool fold(struct collector *c)
         m->has_cost = m->has_cost || has_flops;
         m->flops = op_add(m->flops, flops);
         m->model_flops = op_add(m->model_flops, model > 0 ? model : flops);
-        m->bytes = op_add(m->bytes, op_mul(meta_u64(md, S("bytes_accessed"), NULL), t->occurrences));
-        const struct trace_stat *breakdown = trace_stat_find(md->stats, S("memory_access_breakdown"));
+        m->bytes =
+            op_add(m->bytes, op_mul(meta_u64(md, S("bytes_accessed"), NULL), t->occurrences));
+        const struct trace_stat *breakdown =
+            trace_stat_find(md->stats, S("memory_access_breakdown"));
         if (breakdown != NULL && breakdown->type == TRACE_STAT_BYTES)
             add_breakdown(m, breakdown->text, t->occurrences);
         op_metrics_add(m, t);

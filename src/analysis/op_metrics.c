@@ -75,8 +75,10 @@ void op_metrics_add_cost(struct op_metrics *m, uint64_t n)
     m->flops = op_add(m->flops, op_mul((uint64_t)c.device_flops, n));
     m->model_flops = op_add(m->model_flops, op_mul((uint64_t)c.flops, n));
     m->bytes = op_add(m->bytes, op_mul((uint64_t)c.bytes, n));
-    m->read_bytes[OP_SPACE_HBM] = op_add(m->read_bytes[OP_SPACE_HBM], op_mul((uint64_t)c.hbm_read, n));
-    m->write_bytes[OP_SPACE_HBM] = op_add(m->write_bytes[OP_SPACE_HBM], op_mul((uint64_t)c.hbm_write, n));
+    m->read_bytes[OP_SPACE_HBM] =
+        op_add(m->read_bytes[OP_SPACE_HBM], op_mul((uint64_t)c.hbm_read, n));
+    m->write_bytes[OP_SPACE_HBM] =
+        op_add(m->write_bytes[OP_SPACE_HBM], op_mul((uint64_t)c.hbm_write, n));
     m->has_breakdown = m->has_breakdown || c.hbm_read > 0 || c.hbm_write > 0;
 }
 
@@ -170,8 +172,9 @@ void op_db_release(struct op_db *db)
 bool op_is_off_duty(str category)
 {
     static const char *const words[] = {
-        "infeed", "outfeed", "send", "send-done", "recv", "recv-done", "host send",
-        "host send-done", "host recv", "host recv-done", "megacore fusion",
+        "infeed",          "outfeed",   "send",           "send-done", "recv",
+        "recv-done",       "host send", "host send-done", "host recv", "host recv-done",
+        "megacore fusion",
     };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (str_eq(category, str_from(words[i])))
@@ -179,4 +182,7 @@ bool op_is_off_duty(str category)
     return false;
 }
 
-double op_giga_rate(double amount, double time_ps) { return time_ps > 0 ? amount * 1e3 / time_ps : 0; }
+double op_giga_rate(double amount, double time_ps)
+{
+    return time_ps > 0 ? amount * 1e3 / time_ps : 0;
+}

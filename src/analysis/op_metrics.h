@@ -29,8 +29,8 @@ struct op_metrics {
     str source_file, source_stack;
     int64_t source_line; /* 0 = unknown */
     uint64_t occurrences, time_ps, self_ps, min_ps, max_ps, dma_stall_ps;
-    double normalized_ps;                 /* time at the nominal clock (TPU) */
-    uint64_t flops, model_flops, bytes;   /* of all occurrences; saturating */
+    double normalized_ps;               /* time at the nominal clock (TPU) */
+    uint64_t flops, model_flops, bytes; /* of all occurrences; saturating */
     uint64_t read_bytes[OP_SPACES], write_bytes[OP_SPACES];
     bool has_breakdown, has_cost, is_eager;
     bool uses_matrix_units; /* one of its kernels does, by the kernel's name (GPU) */
@@ -43,7 +43,10 @@ struct op_key {
     uint64_t program_id;
     str name;
 };
-static inline uint64_t op_key_hash(struct op_key k) { return str_hash(k.name) ^ map_hash_u64(k.program_id); }
+static inline uint64_t op_key_hash(struct op_key k)
+{
+    return str_hash(k.name) ^ map_hash_u64(k.program_id);
+}
 static inline bool op_key_eq(struct op_key a, struct op_key b)
 {
     return a.program_id == b.program_id && str_eq(a.name, b.name);
@@ -56,8 +59,8 @@ struct op_db {
     struct arena *arena;
     struct op_metrics *ops; /* by self time, then name, once built */
     uint32_t n_ops, capacity;
-    uint64_t total_ps;   /* Σ over devices of their span */
-    uint64_t self_ps;    /* Σ over operations */
+    uint64_t total_ps;                   /* Σ over devices of their span */
+    uint64_t self_ps;                    /* Σ over operations */
     uint64_t duty_busy_ps, duty_idle_ps; /* TPU: without infeed, outfeed, send, recv */
     enum op_backend backend;
     uint32_t n_devices, n_hosts;
@@ -81,7 +84,10 @@ bool op_is_off_duty(str category);
 double op_giga_rate(double amount, double time_ps);
 
 /* Sums of numbers from a file saturate. */
-static inline uint64_t op_add(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
+static inline uint64_t op_add(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
 static inline uint64_t op_mul(uint64_t a, uint64_t b)
 {
     uint64_t product;

@@ -13,11 +13,13 @@ struct node_key {
 };
 static uint64_t node_key_hash(struct node_key k)
 {
-    return str_hash(k.name) ^ map_hash_u64((uint64_t)k.parent << 8 | (uint64_t)k.kind) ^ map_hash_u64(~k.number);
+    return str_hash(k.name) ^ map_hash_u64((uint64_t)k.parent << 8 | (uint64_t)k.kind) ^
+           map_hash_u64(~k.number);
 }
 static bool node_key_eq(struct node_key a, struct node_key b)
 {
-    return a.parent == b.parent && a.kind == b.kind && a.number == b.number && str_eq(a.name, b.name);
+    return a.parent == b.parent && a.kind == b.kind && a.number == b.number &&
+           str_eq(a.name, b.name);
 }
 MAP_DEFINE(node_map, struct node_key, struct op_node *, node_key_hash, node_key_eq);
 
@@ -29,18 +31,20 @@ struct builder {
     uint32_t n_nodes;
 };
 
-static struct op_node *add_child(struct builder *b, struct op_node *parent, enum op_node_kind kind, str name)
+static struct op_node *add_child(struct builder *b, struct op_node *parent, enum op_node_kind kind,
+                                 str name)
 {
     struct op_node *node = ARENA_NEW(b->arena, struct op_node);
-    if (node == NULL || !ARENA_PUSH(b->arena, parent->children, parent->n_children, parent->capacity))
+    if (node == NULL ||
+        !ARENA_PUSH(b->arena, parent->children, parent->n_children, parent->capacity))
         return NULL;
     *node = (struct op_node){.kind = kind, .id = ++b->n_nodes, .name = name};
     parent->children[parent->n_children - 1] = node;
     return node;
 }
 
-static struct op_node *child_of(struct builder *b, struct op_node *parent, enum op_node_kind kind, uint64_t number,
-                                str name)
+static struct op_node *child_of(struct builder *b, struct op_node *parent, enum op_node_kind kind,
+                                uint64_t number, str name)
 {
     const struct node_key key = {parent->id, kind, number, name};
     struct op_node **known = node_map_get(&b->nodes, key);
@@ -72,7 +76,10 @@ static void node_add(struct op_node *node, const struct op_amount *x, uint64_t o
     node->sum.occurrences = op_add(node->sum.occurrences, occurrences);
 }
 
-static bool runs_others(const struct op_metrics *m) { return m->time_ps > m->self_ps; }
+static bool runs_others(const struct op_metrics *m)
+{
+    return m->time_ps > m->self_ps;
+}
 
 static struct op_amount amount_of(const struct op_metrics *m, bool as_xprof)
 {
@@ -103,8 +110,9 @@ static str program_name(struct builder *b, uint64_t program_id)
     const struct hlo_program *p = hlo_index_program(&b->db->hlo, program_id);
     if (p == NULL)
         return b->options.as_xprof ? S("main")
-               : program_id == 0   ? S("no program")
-                                   : arena_printf(b->arena, "program %llu", (unsigned long long)program_id);
+               : program_id == 0
+                   ? S("no program")
+                   : arena_printf(b->arena, "program %llu", (unsigned long long)program_id);
     return arena_printf(b->arena, "%.*s(%llu)", STR_ARG(p->name), (unsigned long long)program_id);
 }
 
@@ -118,7 +126,8 @@ static struct op_node *program_of(struct builder *b, struct op_node *root, uint6
 
 /* "jit(step)/layer_0/add:Add" is the place jit(step) ─ layer_0 ─ add. A deeper one than the limit
  * keeps its rest in its last part. */
-static struct op_node *place_of(struct builder *b, struct op_node *node, str provenance, const struct op_amount *x)
+static struct op_node *place_of(struct builder *b, struct op_node *node, str provenance,
+                                const struct op_amount *x)
 {
     str part, next;
     uint32_t depth = 0;
@@ -130,7 +139,8 @@ static struct op_node *place_of(struct builder *b, struct op_node *node, str pro
             part = rest;
             next = (str){0};
         }
-        node = child_of(b, node, OP_NODE_PLACE, 0, colon < 0 ? part : str_sub(part, 0, (size_t)colon));
+        node =
+            child_of(b, node, OP_NODE_PLACE, 0, colon < 0 ? part : str_sub(part, 0, (size_t)colon));
         if (node != NULL)
             node_add(node, x, 0);
     }
@@ -159,7 +169,8 @@ static bool add_fused(struct builder *b, struct op_node *node, const struct hlo_
     return true;
 }
 
-static bool add_leaf(struct builder *b, struct op_node *parent, const struct op_metrics *m, const struct op_amount *x)
+static bool add_leaf(struct builder *b, struct op_node *parent, const struct op_metrics *m,
+                     const struct op_amount *x)
 {
     struct op_node *category = child_of(b, parent, OP_NODE_CATEGORY, 0, m->category);
     if (category == NULL)
@@ -245,8 +256,8 @@ static bool fill(struct builder *b, struct op_node *root)
     return true;
 }
 
-struct op_node *op_tree_build(const struct op_db *db, struct op_tree_options options, struct arena *a,
-                              struct err *e)
+struct op_node *op_tree_build(const struct op_db *db, struct op_tree_options options,
+                              struct arena *a, struct err *e)
 {
     static const char *const names[] = {"by_program", "by_category", "by_provenance"};
     struct builder b = {.db = db, .options = options, .arena = a};

@@ -56,7 +56,7 @@ struct op_node {
     uint32_t id; /* order of creation */
     str name;
     struct op_amount sum;
-    const struct op_metrics *op; /* of operations; of duplicates, the one of most time */
+    const struct op_metrics *op;     /* of operations; of duplicates, the one of most time */
     const struct hlo_module *module; /* of a fused instruction */
     const struct hlo_instruction *fused;
     struct op_node **children;

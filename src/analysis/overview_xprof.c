@@ -35,7 +35,8 @@ static double host_stat(const struct profile *p, str name)
     for (uint32_t i = 0; i < p->n_traces; i++)
         for (uint32_t k = 0; k < p->traces[i]->n_planes; k++) {
             const struct trace_plane *plane = &p->traces[i]->planes[k];
-            if (plane->kind == TRACE_PLANE_HOST && trace_stat_f64(trace_stat_find(plane->stats, name), &v))
+            if (plane->kind == TRACE_PLANE_HOST &&
+                trace_stat_f64(trace_stat_find(plane->stats, name), &v))
                 return v;
         }
     return 0;
@@ -100,7 +101,8 @@ static void operation_properties(struct json *j, const struct page *p)
     percent(j, "host_tf_op_percent", (double)p->host.occurrences, all);
     percent(j, "device_op_time_eager_percent", (double)eager, (double)p->db.self_ps);
     percent(j, "host_op_time_eager_percent", 0, 1);
-    percent(j, "mxu_utilization_percent", host_stat(p->profile, S("matrix_unit_utilization_percent")), 100);
+    percent(j, "mxu_utilization_percent",
+            host_stat(p->profile, S("matrix_unit_utilization_percent")), 100);
     percent(j, "hbm_utilization_percent", host_stat(p->profile, S("hbm_utilization_percent")), 100);
     json_kcstr(j, "host_trace_level", "0");
     json_kcstr(j, "remark_text", "");
@@ -112,7 +114,8 @@ static void operation_properties(struct json *j, const struct page *p)
         return;
     }
     percent(j, "device_idle_time_percent", (double)op_db_idle_ps(&p->db), (double)p->db.total_ps);
-    percent(j, "host_idle_time_percent", (double)(p->host.total_ps - p->host.busy_ps), (double)p->host.total_ps);
+    percent(j, "host_idle_time_percent", (double)(p->host.total_ps - p->host.busy_ps),
+            (double)p->host.total_ps);
     /* XProf's open build gives no limits here: its roofline table does */
     percent(j, "flop_rate_utilization_relative_to_roofline", 0, 1);
     percent(j, "memory_bw_utilization_relative_to_hw_limit", 0, 1);
@@ -127,7 +130,8 @@ static void operation_properties(struct json *j, const struct page *p)
 static void operation_table(struct json *j, const struct page *p)
 {
     const bool gpu = p->db.backend == OP_BACKEND_GPU;
-    datatable_begin(j, operation_columns, gpu ? COUNT(operation_columns) : COUNT(operation_columns) - 2);
+    datatable_begin(j, operation_columns,
+                    gpu ? COUNT(operation_columns) : COUNT(operation_columns) - 2);
     operation_rows(j, p);
     datatable_properties(j);
     operation_properties(j, p);
@@ -136,7 +140,10 @@ static void operation_table(struct json *j, const struct page *p)
 
 /* --- run environment, advice, diagnostics ---------------------------------------------------- */
 
-static str machine_of(const struct trace *t) { return t->n_hostnames > 0 ? t->hostnames[0] : t->host; }
+static str machine_of(const struct trace *t)
+{
+    return t->n_hostnames > 0 ? t->hostnames[0] : t->host;
+}
 
 static uint32_t count_machines(const struct profile *p)
 {
@@ -190,10 +197,12 @@ static const char *bottleneck(const struct overview_steps *s)
 
 static void advice_properties(struct json *j, const struct page *p)
 {
-    static const char *const empty[] = {"statement", "precision_statement", "device_collectives_statement",
-                                        "kernel_launch_statement", "all_other_statement"};
-    static const char *const keys[] = {"bottleneck", "non_bottleneck_tip_types", "device_collectives_bottleneck",
-                                       "kernel_launch_bottleneck", "all_other_bottleneck"};
+    static const char *const empty[] = {"statement", "precision_statement",
+                                        "device_collectives_statement", "kernel_launch_statement",
+                                        "all_other_statement"};
+    static const char *const keys[] = {"bottleneck", "non_bottleneck_tip_types",
+                                       "device_collectives_bottleneck", "kernel_launch_bottleneck",
+                                       "all_other_bottleneck"};
     const struct overview_steps *s = &p->steps;
     texts(j, empty, COUNT(empty), "");
     if (p->db.backend == OP_BACKEND_TPU) {
@@ -203,11 +212,14 @@ static void advice_properties(struct json *j, const struct page *p)
     const str is = str_from(bottleneck(s));
     json_kstr(j, "bottleneck", is);
     json_kcstr(j, "non_bottleneck_tip_types",
-               str_eq(is, S("device")) ? "host" : str_eq(is, S("host")) ? "device" : "");
+               str_eq(is, S("device")) ? "host"
+               : str_eq(is, S("host")) ? "device"
+                                       : "");
     json_kcstr(j, "device_collectives_bottleneck", binds(s->collectives_percent, 3, 15));
     json_kcstr(j, "kernel_launch_bottleneck", binds(s->launch_percent, 3, 15));
     /* without input to blame, the other time already makes the verdict "both" */
-    json_kcstr(j, "all_other_bottleneck", s->input_percent < 5 ? "no" : binds(s->other_percent, 3, 15));
+    json_kcstr(j, "all_other_bottleneck",
+               s->input_percent < 5 ? "no" : binds(s->other_percent, 3, 15));
 }
 
 static void advice_table(struct json *j, const struct page *p)
@@ -226,7 +238,8 @@ static void advice_table(struct json *j, const struct page *p)
         {"host", "trace_viewer", "The threads of the host over time"},
         {"device", tpu ? "op_profile" : "framework_op_stats", "The operations that take most"},
         {"device", "trace_viewer", "The devices over time"},
-        {"doc", "https://www.tensorflow.org/guide/data_performance_analysis", "Analysing an input pipeline"},
+        {"doc", "https://www.tensorflow.org/guide/data_performance_analysis",
+         "Analysing an input pipeline"},
         {"doc", "https://www.tensorflow.org/guide/data_performance", "Faster input pipelines"},
     };
     datatable_begin(j, columns, COUNT(columns));
@@ -266,7 +279,8 @@ static void diagnostics_table(struct json *j, const struct page *p)
     if (p->steps.n == 0) {
         datatable_row(j);
         datatable_text(j, S("WARNING"));
-        datatable_text(j, S("No step marker: step times are unknown. Mark the steps, or profile longer than a step."));
+        datatable_text(j, S("No step marker: step times are unknown. Mark the steps, or profile "
+                            "longer than a step."));
         datatable_row_end(j);
     }
     datatable_properties(j);

@@ -20,7 +20,7 @@ double sample_deviation(const struct sample *s); /* of a sample: over n - 1; 0 b
 
 struct overview_steps { /* what the step table says to the others */
     uint32_t n;
-    struct sample active_ms;            /* TPU: the cores' mean of what they computed */
+    struct sample active_ms;             /* TPU: the cores' mean of what they computed */
     double compute_16_ps, compute_32_ps; /* GPU: kernels of 16 and 32 bits */
     double input_percent, other_percent, launch_percent, collectives_percent; /* of the step time */
 };
@@ -29,9 +29,11 @@ struct overview_steps { /* what the step table says to the others */
 MUST_CHECK bool overview_steps_tpu(struct json *j, const struct profile *p, struct arena *a,
                                    struct overview_steps *out, struct err *e);
 /* The step table of a GPU or CPU profile. */
-MUST_CHECK bool overview_steps_generic(struct json *j, const struct profile *p, enum op_backend backend,
-                                       struct arena *a, struct overview_steps *out, struct err *e);
+MUST_CHECK bool overview_steps_generic(struct json *j, const struct profile *p,
+                                       enum op_backend backend, struct arena *a,
+                                       struct overview_steps *out, struct err *e);
 
-MUST_CHECK bool overview_xprof(const struct tool_request *r, struct arena *a, struct buf *out, struct err *e);
+MUST_CHECK bool overview_xprof(const struct tool_request *r, struct arena *a, struct buf *out,
+                               struct err *e);
 
 #endif

@@ -17,7 +17,10 @@ void sample_add(struct sample *s, double v)
     s->n++;
 }
 
-double sample_mean(const struct sample *s) { return s->n > 0 ? s->sum / s->n : 0; }
+double sample_mean(const struct sample *s)
+{
+    return s->n > 0 ? s->sum / s->n : 0;
+}
 
 double sample_deviation(const struct sample *s)
 {
@@ -29,8 +32,18 @@ double sample_deviation(const struct sample *s)
 
 /* --- GPU and CPU: one breakdown a step ------------------------------------------------------- */
 
-enum part { PART_COMPUTE = 0, PART_DEVICE_COPY, PART_COLLECTIVES, PART_HOST, PART_LAUNCH, PART_INPUT, PART_OUTPUT,
-            PART_COMPILE, PART_OTHER, PARTS };
+enum part {
+    PART_COMPUTE = 0,
+    PART_DEVICE_COPY,
+    PART_COLLECTIVES,
+    PART_HOST,
+    PART_LAUNCH,
+    PART_INPUT,
+    PART_OUTPUT,
+    PART_COMPILE,
+    PART_OTHER,
+    PARTS
+};
 
 static const struct datatable_column generic_columns[] = {
     {"stepnum", "Step number", "string", NULL},
@@ -47,8 +60,9 @@ static const struct datatable_column generic_columns[] = {
     {"stepTimeMs", "Step time", "number", NULL},
 };
 static const char *const part_names[PARTS] = {
-    "device_compute", "device_to_device", "device_collectives", "host_compute", "kernel_launch",
-    "infeed", "outfeed", "compile", "other"};
+    "device_compute", "device_to_device", "device_collectives",
+    "host_compute",   "kernel_launch",    "infeed",
+    "outfeed",        "compile",          "other"};
 
 static void put_ms(struct json *j, const char *name, const char *ending, double v)
 {
@@ -58,15 +72,21 @@ static void put_ms(struct json *j, const char *name, const char *ending, double 
     json_strf(j, "%.1f", v);
 }
 
-static void generic_properties(struct json *j, enum op_backend backend, const struct sample *step_ms,
-                               const struct sample *parts)
+static void generic_properties(struct json *j, enum op_backend backend,
+                               const struct sample *step_ms, const struct sample *parts)
 {
-    static const char *const empty[] = {
-        "input_conclusion", "summary_nextstep", "device_collectives_bottleneck", "device_collectives_statement",
-        "kernel_launch_bottleneck", "kernel_launch_statement", "all_other_bottleneck", "all_other_statement"};
+    static const char *const empty[] = {"input_conclusion",
+                                        "summary_nextstep",
+                                        "device_collectives_bottleneck",
+                                        "device_collectives_statement",
+                                        "kernel_launch_bottleneck",
+                                        "kernel_launch_statement",
+                                        "all_other_bottleneck",
+                                        "all_other_statement"};
     json_kcstr(j, "hardware_type", backend == OP_BACKEND_GPU ? "GPU" : "CPU_ONLY");
     json_kcstr(j, "step_time_graph_column_ids",
-               "stepnum,deviceComputeTimeMs,deviceToDeviceTimeMs,deviceCollectivesTimeMs,hostComputeTimeMs,"
+               "stepnum,deviceComputeTimeMs,deviceToDeviceTimeMs,deviceCollectivesTimeMs,"
+               "hostComputeTimeMs,"
                "kernelLaunchTimeMs,infeedTimeMs,outfeedTimeMs,compileTimeMs,otherTimeMs, tooltip");
     put_ms(j, "steptime", "average", sample_mean(step_ms));
     put_ms(j, "steptime", "standard_deviation", sample_deviation(step_ms));
@@ -87,14 +107,18 @@ static void generic_properties(struct json *j, enum op_backend backend, const st
 
 enum row_name { ROW_MARKER, ROW_GROUP, ROW_INDEX }; /* XProf's: CPU; GPU; GPU of several hosts */
 
-static void generic_row(struct json *j, const struct step_parts *s, enum row_name name, uint32_t index,
-                        struct sample *parts, struct buf *text)
+static void generic_row(struct json *j, const struct step_parts *s, enum row_name name,
+                        uint32_t index, struct sample *parts, struct buf *text)
 {
     const uint64_t *ps = s->class_ps;
-    const uint64_t values[PARTS] = {
-        [PART_COMPUTE] = ps[STEP_COMPUTE_16] + ps[STEP_COMPUTE_32], [PART_DEVICE_COPY] = ps[STEP_D2D],
-        [PART_COLLECTIVES] = ps[STEP_COLLECTIVE], [PART_HOST] = ps[STEP_HOST], [PART_LAUNCH] = ps[STEP_LAUNCH],
-        [PART_INPUT] = ps[STEP_WAIT_INPUT] + ps[STEP_H2D], [PART_OUTPUT] = ps[STEP_D2H], [PART_OTHER] = s->other_ps};
+    const uint64_t values[PARTS] = {[PART_COMPUTE] = ps[STEP_COMPUTE_16] + ps[STEP_COMPUTE_32],
+                                    [PART_DEVICE_COPY] = ps[STEP_D2D],
+                                    [PART_COLLECTIVES] = ps[STEP_COLLECTIVE],
+                                    [PART_HOST] = ps[STEP_HOST],
+                                    [PART_LAUNCH] = ps[STEP_LAUNCH],
+                                    [PART_INPUT] = ps[STEP_WAIT_INPUT] + ps[STEP_H2D],
+                                    [PART_OUTPUT] = ps[STEP_D2H],
+                                    [PART_OTHER] = s->other_ps};
     datatable_row(j);
     buf_clear(text);
     if (name != ROW_MARKER || !s->has_number)
@@ -118,10 +142,13 @@ static double percent_of(const struct sample *part, const struct sample *step_ms
     return step_ms->sum > 0 ? 100.0 * part->sum / step_ms->sum : 0;
 }
 
-static uint32_t cut_of(const struct steps_parts *s) { return s->n > STEPS_UNCUT ? 1 : 0; }
+static uint32_t cut_of(const struct steps_parts *s)
+{
+    return s->n > STEPS_UNCUT ? 1 : 0;
+}
 
-static void generic_rows(struct json *j, const struct steps_parts *s, enum row_name name, struct sample *parts,
-                         struct overview_steps *out)
+static void generic_rows(struct json *j, const struct steps_parts *s, enum row_name name,
+                         struct sample *parts, struct overview_steps *out)
 {
     struct buf text;
     buf_init(&text, 4096);
@@ -145,7 +172,9 @@ static bool measure_hosts(const struct profile *p, struct arena *a, struct steps
         if (!step_parts_of(p->traces[i], a, &hosts[i], e))
             return false;
         if (hosts[i].n != hosts[0].n)
-            return err_set(e, ERR_USAGE, "overview_page has no form of XProf's for hosts with unlike numbers of steps");
+            return err_set(
+                e, ERR_USAGE,
+                "overview_page has no form of XProf's for hosts with unlike numbers of steps");
     }
     if (p->n_traces == 0)
         return true;
@@ -168,7 +197,9 @@ bool overview_steps_generic(struct json *j, const struct profile *p, enum op_bac
     struct steps_parts steps = {0};
     if (!measure_hosts(p, a, &steps, &step_ms, e))
         return false;
-    const enum row_name name = backend != OP_BACKEND_GPU ? ROW_MARKER : p->n_traces > 1 ? ROW_INDEX : ROW_GROUP;
+    const enum row_name name = backend != OP_BACKEND_GPU ? ROW_MARKER
+                               : p->n_traces > 1         ? ROW_INDEX
+                                                         : ROW_GROUP;
     datatable_begin(j, generic_columns, COUNT(generic_columns));
     generic_rows(j, &steps, name, parts, out);
     out->n = step_ms.n;
@@ -184,7 +215,7 @@ bool overview_steps_generic(struct json *j, const struct profile *p, enum op_bac
 
 /* --- TPU: cores combined --------------------------------------------------------------------- */
 
-struct tpu_step { /* over the cores; in picoseconds, a core's own time each */
+struct tpu_step {  /* over the cores; in picoseconds, a core's own time each */
     int64_t shown; /* the number that XProf shows */
     struct sample duration, active, outfeed, transfer, infeed;
 };
@@ -222,7 +253,8 @@ struct tpu_table {
     struct sample step_ms, compute_ms, infeed_ms, outfeed_ms, idle_ms, transfer_ms, infeed_percent;
 };
 
-static bool add_trace(struct tpu_table *t, const struct trace *trace, struct arena *a, struct err *e)
+static bool add_trace(struct tpu_table *t, const struct trace *trace, struct arena *a,
+                      struct err *e)
 {
     struct host_steps steps;
     if (!steps_of(trace, a, &steps, e))
@@ -282,9 +314,10 @@ static void put(struct json *j, const char *key, int places, double v)
 static void tpu_properties(struct json *j, const struct tpu_table *t, double active_ms)
 {
     json_kcstr(j, "hardware_type", "TPU");
-    json_kcstr(j, "step_time_graph_column_ids",
-               "stepnum,tcComputeTimeMs,scv0ComputeTimeMs,scv0InfeedTimeMs,tcInfeedTimeMs,tcOutfeedTimeMs,"
-               "tcIdleTimeMs,hostTransferTimeMs,tooltip");
+    json_kcstr(
+        j, "step_time_graph_column_ids",
+        "stepnum,tcComputeTimeMs,scv0ComputeTimeMs,scv0InfeedTimeMs,tcInfeedTimeMs,tcOutfeedTimeMs,"
+        "tcIdleTimeMs,hostTransferTimeMs,tooltip");
     put(j, "steptime_ms_average", 2, sample_mean(&t->step_ms));
     put(j, "steptime_ms_standard_deviation", 2, sample_deviation(&t->step_ms));
     put(j, "steptime_ms_minimum", 2, t->step_ms.min);

@@ -73,9 +73,9 @@ uint64_t spans_within(const struct spans *s, uint64_t begin_ps, uint64_t end_ps)
 
 bool spans_is_derived(str name)
 {
-    static const char *const words[] = {"Steps", "XLA Modules", "XLA Ops", "Framework Name Scope",
-                                        "Framework Ops", "Source code", "Launch Stats",
-                                        "TensorFlow Ops", "TensorFlow Name Scope", "Source Code"};
+    static const char *const words[] = {
+        "Steps",       "XLA Modules",  "XLA Ops",        "Framework Name Scope",  "Framework Ops",
+        "Source code", "Launch Stats", "TensorFlow Ops", "TensorFlow Name Scope", "Source Code"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (str_starts(name, str_from(words[i])))
             return true;
@@ -103,13 +103,16 @@ static struct spans *core_wait(struct core_spans *core, str category)
         return &core->infeed;
     if (str_eq(category, S("outfeed")))
         return &core->outfeed;
-    return str_starts(category, S("host send")) || str_starts(category, S("host recv")) ? &core->transfer : NULL;
+    return str_starts(category, S("host send")) || str_starts(category, S("host recv"))
+               ? &core->transfer
+               : NULL;
 }
 
 /* A loop or call encloses its operations, waits among them: they tell, it does not. */
 static bool encloses(str category)
 {
-    return str_eq(category, S("while")) || str_eq(category, S("conditional")) || str_eq(category, S("call"));
+    return str_eq(category, S("while")) || str_eq(category, S("conditional")) ||
+           str_eq(category, S("call"));
 }
 
 static bool keep_core(struct collector *c, struct core_spans *core)
@@ -185,7 +188,8 @@ static bool add_thread(struct collector *c, uint32_t line_index)
         return false;
     for (uint32_t i = 0; steps && i < waits.n; i++) {
         c->out->has_input = true;
-        if (!spans_add(&c->out->busy_or_input, c->arena, waits.items[i].begin_ps, waits.items[i].end_ps))
+        if (!spans_add(&c->out->busy_or_input, c->arena, waits.items[i].begin_ps,
+                       waits.items[i].end_ps))
             return arena_full(c->arena, c->err);
     }
     return true;
@@ -215,7 +219,8 @@ static bool collect(struct collector *c)
     return ok;
 }
 
-bool device_spans_of(const struct trace *t, struct arena *a, struct device_spans *out, struct err *e)
+bool device_spans_of(const struct trace *t, struct arena *a, struct device_spans *out,
+                     struct err *e)
 {
     struct collector c = {.trace = t, .arena = a, .err = e, .out = out};
     *out = (struct device_spans){0};

@@ -19,7 +19,7 @@ struct spans { /* sorted and disjoint once closed */
 
 struct core_spans { /* of a TPU core */
     uint32_t plane_index;
-    struct spans any; /* in which any operation ran or waited */
+    struct spans any;                       /* in which any operation ran or waited */
     struct spans infeed, outfeed, transfer; /* transfer: with the host, but for in- and outfeed */
 };
 
@@ -29,8 +29,8 @@ struct device_spans {
     struct spans busy_or_input; /* busy, and what the stepping thread waits in IteratorGetNext */
     struct core_spans *cores;   /* of each TPU core with operations */
     uint32_t n_cores, cores_capacity;
-    bool has_work, has_input;   /* false: nothing of the kind in the trace */
-    bool has_infeed;            /* a TPU core waits in an infeed */
+    bool has_work, has_input; /* false: nothing of the kind in the trace */
+    bool has_infeed;          /* a TPU core waits in an infeed */
 };
 
 MUST_CHECK bool device_spans_of(const struct trace *t, struct arena *a, struct device_spans *out,

@@ -6,7 +6,8 @@
 
 struct group {
     struct spans classes[STEP_CLASSES];
-    struct interval marker, device, on_device; /* longest device so far; that of the device at hand */
+    struct interval marker, device,
+        on_device; /* longest device so far; that of the device at hand */
     bool has_marker, has_device;
 };
 
@@ -23,17 +24,23 @@ struct splitter {
 static enum step_class class_of_kernel(str name)
 {
     switch (copy_kind(name)) {
-    case FRAMEWORK_COPY_H2D: return STEP_H2D;
-    case FRAMEWORK_COPY_D2H: return STEP_D2H;
-    case FRAMEWORK_COPY_D2D: return STEP_D2D;
-    default: break;
+    case FRAMEWORK_COPY_H2D:
+        return STEP_H2D;
+    case FRAMEWORK_COPY_D2H:
+        return STEP_D2H;
+    case FRAMEWORK_COPY_D2D:
+        return STEP_D2D;
+    default:
+        break;
     }
     if (str_starts(name, S("nccl")))
         return STEP_COLLECTIVE;
-    return str_find(name, S("half")) >= 0 || str_find(name, S("fp16")) >= 0 ? STEP_COMPUTE_16 : STEP_COMPUTE_32;
+    return str_find(name, S("half")) >= 0 || str_find(name, S("fp16")) >= 0 ? STEP_COMPUTE_16
+                                                                            : STEP_COMPUTE_32;
 }
 
-static bool add(struct splitter *s, struct group *g, enum step_class class, const struct trace_event *ev)
+static bool add(struct splitter *s, struct group *g, enum step_class class,
+                const struct trace_event *ev)
 {
     return spans_add(&g->classes[class], s->arena, ev->start_ps, ev->start_ps + ev->dur_ps) ||
            arena_full(s->arena, s->err);
@@ -57,7 +64,8 @@ static bool add_stream(struct splitter *s, uint32_t line)
         if (group == GROUP_NONE)
             continue;
         widen(&s->groups[group].on_device, &c.event);
-        ok = add(s, &s->groups[group], class_of_kernel(trace_event_name(t, &t->lines[line], &c.event)), &c.event);
+        ok = add(s, &s->groups[group],
+                 class_of_kernel(trace_event_name(t, &t->lines[line], &c.event)), &c.event);
     }
     trace_cursor_release(&c);
     return ok && trace_cursor_ok(&c, s->err);
@@ -135,9 +143,10 @@ static bool split(struct splitter *s, const struct group *g, struct step_parts *
 {
     struct spans all = {0};
     uint64_t before = 0;
-    for (uint32_t class = 0; class < STEP_CLASSES; class++) {
+    for (uint32_t class = 0; class < STEP_CLASSES; class ++) {
         for (uint32_t i = 0; i < g->classes[class].n; i++)
-            if (!spans_add(&all, s->arena, g->classes[class].items[i].begin_ps, g->classes[class].items[i].end_ps))
+            if (!spans_add(&all, s->arena, g->classes[class].items[i].begin_ps,
+                           g->classes[class].items[i].end_ps))
                 return arena_full(s->arena, s->err);
         spans_close(&all);
         const uint64_t within = spans_within(&all, p->begin_ps, p->end_ps);
@@ -160,8 +169,12 @@ static bool write_steps(struct splitter *s, struct steps_parts *out)
             continue;
         const struct interval in = g->has_device ? g->device : g->marker;
         struct step_parts *p = &out->items[out->n++];
-        *p = (struct step_parts){.group = (int32_t)i, .name = root->name, .number = root->number,
-                                 .has_number = root->has_number, .begin_ps = in.begin_ps, .end_ps = in.end_ps};
+        *p = (struct step_parts){.group = (int32_t)i,
+                                 .name = root->name,
+                                 .number = root->number,
+                                 .has_number = root->has_number,
+                                 .begin_ps = in.begin_ps,
+                                 .end_ps = in.end_ps};
         if (!split(s, g, p))
             return false;
     }

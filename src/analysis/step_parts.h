@@ -10,8 +10,16 @@
 #include "analysis/spans.h"
 
 enum step_class {
-    STEP_COMPUTE_16 = 0, STEP_COMPUTE_32, STEP_D2H, STEP_D2D, STEP_WAIT_INPUT, STEP_COLLECTIVE,
-    STEP_LAUNCH, STEP_H2D, STEP_HOST, STEP_CLASSES
+    STEP_COMPUTE_16 = 0,
+    STEP_COMPUTE_32,
+    STEP_D2H,
+    STEP_D2D,
+    STEP_WAIT_INPUT,
+    STEP_COLLECTIVE,
+    STEP_LAUNCH,
+    STEP_H2D,
+    STEP_HOST,
+    STEP_CLASSES
 };
 
 struct step_parts {
@@ -29,6 +37,7 @@ struct steps_parts {
     uint32_t n;
 };
 
-MUST_CHECK bool step_parts_of(const struct trace *t, struct arena *a, struct steps_parts *out, struct err *e);
+MUST_CHECK bool step_parts_of(const struct trace *t, struct arena *a, struct steps_parts *out,
+                              struct err *e);
 
 #endif

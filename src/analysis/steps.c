@@ -43,9 +43,14 @@ static bool keep_marker(struct builder *b, uint32_t line, uint64_t event, const 
     struct host_steps *out = b->out;
     if (!ARENA_PUSH(b->arena, out->cores, out->n_cores, out->cores_capacity))
         return arena_full(b->arena, b->err);
-    out->cores[out->n_cores - 1] = (struct step_core){
-        .plane_index = b->trace->lines[line].plane_index, .line_index = line, .event_index = event,
-        .number = s->number, .group = GROUP_NONE, .begin_ps = s->start_ps, .end_ps = s->start_ps + s->dur_ps};
+    out->cores[out->n_cores - 1] =
+        (struct step_core){.plane_index = b->trace->lines[line].plane_index,
+                           .line_index = line,
+                           .event_index = event,
+                           .number = s->number,
+                           .group = GROUP_NONE,
+                           .begin_ps = s->start_ps,
+                           .end_ps = s->start_ps + s->dur_ps};
     return true;
 }
 
@@ -56,7 +61,8 @@ static bool add_core_line(struct builder *b, uint32_t line, bool numbered)
     bool ok = true;
     for (trace_cursor_init(&c, t, line); ok && trace_cursor_next(&c);) {
         struct step s = {.name = trace_event_name(t, &t->lines[line], &c.event),
-                         .start_ps = c.event.start_ps, .dur_ps = c.event.dur_ps};
+                         .start_ps = c.event.start_ps,
+                         .dur_ps = c.event.dur_ps};
         s.has_number = numbered && str_to_i64(s.name, &s.number);
         if (!s.has_number)
             s.number = (int64_t)c.index;
@@ -94,7 +100,8 @@ struct span {
     uint64_t begin_ps, end_ps;
 };
 
-static bool widen_line(const struct builder *b, const struct grouping *g, uint32_t line, struct span *spans)
+static bool widen_line(const struct builder *b, const struct grouping *g, uint32_t line,
+                       struct span *spans)
 {
     struct trace_cursor c;
     for (trace_cursor_init(&c, b->trace, line); trace_cursor_next(&c);) {
@@ -144,8 +151,11 @@ static bool add_host(struct builder *b, const struct grouping *g)
         const struct group_root *r = &g->roots[i];
         if (!is_marker(r))
             continue;
-        struct step s = {.name = r->name, .has_number = r->has_number, .start_ps = r->start_ps,
-                         .dur_ps = r->dur_ps, .number = r->has_number ? r->number : (int64_t)b->out->n};
+        struct step s = {.name = r->name,
+                         .has_number = r->has_number,
+                         .start_ps = r->start_ps,
+                         .dur_ps = r->dur_ps,
+                         .number = r->has_number ? r->number : (int64_t)b->out->n};
         const struct span *d = &device[r->group];
         if (d->end_ps > d->begin_ps &&
             (d->begin_ps < s.start_ps || d->end_ps > s.start_ps + s.dur_ps)) {
@@ -183,7 +193,8 @@ static bool detect(struct builder *b)
     if (b->out->source == STEPS_NONE && b->out->n > 0)
         b->out->source = STEPS_IMPLICIT;
     for (uint32_t i = 0; i < b->out->n_cores; i++)
-        b->out->cores[i].group = group_at(&g, b->out->cores[i].line_index, b->out->cores[i].event_index);
+        b->out->cores[i].group =
+            group_at(&g, b->out->cores[i].line_index, b->out->cores[i].event_index);
     if (b->out->n > 1)
         qsort(b->out->items, b->out->n, sizeof *b->out->items, by_start);
     return true;
@@ -195,7 +206,8 @@ static void measure_core(struct step_core *m, const struct core_spans *core)
     m->outfeed_ps = spans_within(&core->outfeed, m->begin_ps, m->end_ps);
     m->transfer_ps = spans_within(&core->transfer, m->begin_ps, m->end_ps);
     const uint64_t any = spans_within(&core->any, m->begin_ps, m->end_ps);
-    const uint64_t waits = m->infeed_ps + m->outfeed_ps + m->transfer_ps; /* overlap only in damaged files */
+    const uint64_t waits =
+        m->infeed_ps + m->outfeed_ps + m->transfer_ps; /* overlap only in damaged files */
     m->active_ps = any > waits ? any - waits : 0;
 }
 
@@ -210,7 +222,8 @@ static void measure_cores(struct builder *b, const struct device_spans *d)
             if (d->cores[k].plane_index != m->plane_index)
                 continue;
             measure_core(m, &d->cores[k]);
-            struct fact_ps *input = &b->out->items[*map_u64_u32_get(&b->by_number, (uint64_t)m->number)].input_ps;
+            struct fact_ps *input =
+                &b->out->items[*map_u64_u32_get(&b->by_number, (uint64_t)m->number)].input_ps;
             input->ps = m->infeed_ps > input->ps ? m->infeed_ps : input->ps;
         }
 }

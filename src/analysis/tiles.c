@@ -6,8 +6,8 @@
 
 bool tiles_view_find(str word, enum tiles_view *out)
 {
-    static const str words[] = {{"", 0}, STR_INIT("tile"), STR_INIT("event"), STR_INIT("search"),
-                                STR_INIT("select")};
+    static const str words[] = {
+        {"", 0}, STR_INIT("tile"), STR_INIT("event"), STR_INIT("search"), STR_INIT("select")};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (str_eq(word, words[i])) {
             *out = (enum tiles_view)i;
@@ -16,12 +16,14 @@ bool tiles_view_find(str word, enum tiles_view *out)
     return false;
 }
 
-bool tiles_u64(const struct tool_request *r, str key, uint64_t fallback, uint64_t *out, struct err *e)
+bool tiles_u64(const struct tool_request *r, str key, uint64_t fallback, uint64_t *out,
+               struct err *e)
 {
     const str text = tool_param(r, key);
     *out = fallback;
     return text.n == 0 || str_to_u64(text, out) ||
-           err_set(e, ERR_USAGE, "'%.*s' must be a whole number, not '%.*s'", STR_ARG(key), STR_ARG(text));
+           err_set(e, ERR_USAGE, "'%.*s' must be a whole number, not '%.*s'", STR_ARG(key),
+                   STR_ARG(text));
 }
 
 bool tiles_target(const struct tool_request *r, struct trace **out, struct err *e)
@@ -60,14 +62,22 @@ bool tiles_lines(const struct tool_request *r, const struct trace *t, bool all, 
 static const char *kind_word(enum trace_plane_kind kind)
 {
     switch (kind) {
-    case TRACE_PLANE_HOST: return "host";
-    case TRACE_PLANE_TPU: return "tpu";
-    case TRACE_PLANE_TPU_SPARSE: return "tpu_sparse";
-    case TRACE_PLANE_GPU: return "gpu";
-    case TRACE_PLANE_CUSTOM: return "custom";
-    case TRACE_PLANE_METADATA: return "metadata";
-    case TRACE_PLANE_ENVIRONMENT: return "environment";
-    case TRACE_PLANE_OTHER: break;
+    case TRACE_PLANE_HOST:
+        return "host";
+    case TRACE_PLANE_TPU:
+        return "tpu";
+    case TRACE_PLANE_TPU_SPARSE:
+        return "tpu_sparse";
+    case TRACE_PLANE_GPU:
+        return "gpu";
+    case TRACE_PLANE_CUSTOM:
+        return "custom";
+    case TRACE_PLANE_METADATA:
+        return "metadata";
+    case TRACE_PLANE_ENVIRONMENT:
+        return "environment";
+    case TRACE_PLANE_OTHER:
+        break;
     }
     return "other";
 }
@@ -156,12 +166,24 @@ static void write_stats(struct json *j, const char *key, struct trace_stats stat
         const struct trace_stat *s = &stats.items[i];
         json_key_str(j, s->name);
         switch (s->type) {
-        case TRACE_STAT_F64: json_f64(j, s->f64); break;
-        case TRACE_STAT_U64: json_u64(j, s->u64); break;
-        case TRACE_STAT_I64: json_i64(j, s->i64); break;
-        case TRACE_STAT_STR: json_str(j, s->text); break;
-        case TRACE_STAT_BYTES: json_strf(j, "<%zu bytes>", s->text.n); break;
-        case TRACE_STAT_NONE: json_null(j); break;
+        case TRACE_STAT_F64:
+            json_f64(j, s->f64);
+            break;
+        case TRACE_STAT_U64:
+            json_u64(j, s->u64);
+            break;
+        case TRACE_STAT_I64:
+            json_i64(j, s->i64);
+            break;
+        case TRACE_STAT_STR:
+            json_str(j, s->text);
+            break;
+        case TRACE_STAT_BYTES:
+            json_strf(j, "<%zu bytes>", s->text.n);
+            break;
+        case TRACE_STAT_NONE:
+            json_null(j);
+            break;
         }
     }
     json_end(j);
@@ -255,7 +277,8 @@ static bool search_plane(struct search *s, const struct trace *t, const struct t
     bool any = false;
     for (uint32_t i = 0; i < p->n_event_metadata; i++) {
         const struct trace_event_metadata *em = &p->event_metadata[i];
-        match[i] = str_find_nocase(em->display_name, s->q) >= 0 || str_find_nocase(em->name, s->q) >= 0;
+        match[i] =
+            str_find_nocase(em->display_name, s->q) >= 0 || str_find_nocase(em->name, s->q) >= 0;
         any = any || match[i];
     }
     for (uint32_t l = p->first_line; any && l < p->first_line + p->n_lines; l++)
@@ -265,7 +288,8 @@ static bool search_plane(struct search *s, const struct trace *t, const struct t
     return true;
 }
 
-static bool view_search(const struct tool_request *r, struct arena *a, struct json *j, struct err *e)
+static bool view_search(const struct tool_request *r, struct arena *a, struct json *j,
+                        struct err *e)
 {
     struct search s = {.q = tool_param(r, S("q")), .j = j};
     if (!tiles_u64(r, S("limit"), 100, &s.limit, e))
@@ -297,11 +321,20 @@ bool tiles_answer(enum tiles_view view, const struct tool_request *r, struct are
     json_init_buf(&j, out);
     bool ok = false;
     switch (view) {
-    case TILES_SUMMARY: ok = view_summary(r, &j); break;
-    case TILES_EVENT: ok = view_event(r, a, &j, e); break;
-    case TILES_SEARCH: ok = view_search(r, a, &j, e); break;
-    case TILES_SELECT: ok = tiles_select(r, a, &j, e); break;
-    case TILES_TILE: break;
+    case TILES_SUMMARY:
+        ok = view_summary(r, &j);
+        break;
+    case TILES_EVENT:
+        ok = view_event(r, a, &j, e);
+        break;
+    case TILES_SEARCH:
+        ok = view_search(r, a, &j, e);
+        break;
+    case TILES_SELECT:
+        ok = tiles_select(r, a, &j, e);
+        break;
+    case TILES_TILE:
+        break;
     }
     return ok && json_done(&j, e) && buf_ok(out, "the answer", e);
 }

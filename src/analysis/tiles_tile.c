@@ -28,9 +28,9 @@ struct tile {
     uint32_t n_names, names_capacity;
     struct cell_sum *cells;
     uint32_t n_cells, cells_capacity;
-    struct map_u64_u32 cell_ids; /* depth << 32 | bucket */
+    struct map_u64_u32 cell_ids;       /* depth << 32 | bucket */
     struct last_cell last[LAST_CELLS]; /* by depth: neighbours on a line share a cell most often */
-    uint32_t *name_of; /* by metadata index of the line's plane: name + 1, or 0 */
+    uint32_t *name_of;                 /* by metadata index of the line's plane: name + 1, or 0 */
 };
 
 static bool name_id(struct tile *t, str name, uint32_t *out)
@@ -100,8 +100,9 @@ static struct cell_sum *cell_new(struct tile *t, uint32_t bucket, uint16_t depth
     return &t->cells[t->n_cells - 1];
 }
 
-static bool cell_add(struct tile *t, uint32_t bucket, const struct trace_event *ev, uint64_t start_ps,
-                     uint64_t index, uint32_t name, uint64_t covered_ps, bool counts)
+static bool cell_add(struct tile *t, uint32_t bucket, const struct trace_event *ev,
+                     uint64_t start_ps, uint64_t index, uint32_t name, uint64_t covered_ps,
+                     bool counts)
 {
     struct cell_sum *c = cell_find(t, bucket, ev->depth);
     if (c == NULL) {
@@ -127,7 +128,8 @@ static bool short_event(struct tile *t, const struct trace_event *ev, uint64_t s
     const uint64_t boundary = ((start_ps >> t->level) + 1) << t->level;
     const uint64_t here = end < boundary ? ev->dur_ps : boundary - start_ps;
     if (start_ps >= t->from_ps && start_ps < t->to_ps &&
-        !cell_add(t, (uint32_t)((start_ps - t->from_ps) >> t->level), ev, start_ps, index, name, here, true))
+        !cell_add(t, (uint32_t)((start_ps - t->from_ps) >> t->level), ev, start_ps, index, name,
+                  here, true))
         return false;
     slow_must(ev->dur_ps < bucket_ps || bucket_ps == 0);
     if (end <= boundary || boundary < t->from_ps || boundary >= t->to_ps)
@@ -157,7 +159,9 @@ static void write_cells(struct tile *t, struct json *j)
         const struct cell_sum *c = &t->cells[i];
         if (c->count == 1)
             continue;
-        uint64_t coverage = c->covered_ps >= bucket_ps ? 255 : (uint64_t)((double)c->covered_ps * 255.0 / (double)bucket_ps);
+        uint64_t coverage = c->covered_ps >= bucket_ps
+                                ? 255
+                                : (uint64_t)((double)c->covered_ps * 255.0 / (double)bucket_ps);
         coverage = coverage == 0 ? 1 : coverage;
         json_array(j);
         json_u64(j, c->bucket);
@@ -184,7 +188,8 @@ static bool write_events(struct tile *t, const struct trace *trace, uint32_t l, 
         uint32_t name;
         if (start >= t->to_ps)
             break;
-        if (start + c.event.dur_ps < t->from_ps || (start < t->from_ps && start + c.event.dur_ps == t->from_ps))
+        if (start + c.event.dur_ps < t->from_ps ||
+            (start < t->from_ps && start + c.event.dur_ps == t->from_ps))
             continue;
         ok = event_name_id(t, trace, line, &c.event, &name);
         if (ok && c.event.dur_ps >= bucket_ps)
@@ -201,7 +206,8 @@ static bool write_line(struct tile *t, const struct trace *trace, uint32_t l, st
 {
     t->n_cells = 0;
     memset(t->last, 0, sizeof t->last);
-    t->name_of = ARENA_ARRAY(t->a, uint32_t, (size_t)trace->planes[trace->lines[l].plane_index].n_event_metadata + 1);
+    t->name_of = ARENA_ARRAY(
+        t->a, uint32_t, (size_t)trace->planes[trace->lines[l].plane_index].n_event_metadata + 1);
     if (t->name_of == NULL)
         return arena_full(t->a, e);
     json_object(j);
@@ -229,8 +235,8 @@ struct tile_request {
 };
 
 /* One try, with buckets of 2^level. */
-static bool tile_write(const struct tile_request *q, unsigned level, struct arena *a, struct buf *out,
-                       struct err *e)
+static bool tile_write(const struct tile_request *q, unsigned level, struct arena *a,
+                       struct buf *out, struct err *e)
 {
     struct tile t = {.from_ps = q->from_ps, .to_ps = q->to_ps, .level = level, .a = a};
     struct json j;
@@ -261,10 +267,12 @@ bool tiles_tile(const struct tool_request *r, struct arena *a, struct buf *out, 
     uint32_t *lines;
     struct tile_request q = {0};
     if (!tiles_target(r, &trace, e) || !tiles_lines(r, trace, false, a, &lines, &q.n_lines, e) ||
-        !tiles_u64(r, S("level"), 0, &q.level, e) || !tiles_u64(r, S("position"), 0, &q.position, e))
+        !tiles_u64(r, S("level"), 0, &q.level, e) ||
+        !tiles_u64(r, S("position"), 0, &q.position, e))
         return false;
     if (q.n_lines > LIMIT_TILE_LINES)
-        return err_set(e, ERR_LIMIT, "a tile has at most %llu lines", (unsigned long long)LIMIT_TILE_LINES);
+        return err_set(e, ERR_LIMIT, "a tile has at most %llu lines",
+                       (unsigned long long)LIMIT_TILE_LINES);
     if (q.level > LEVEL_MAX || q.position >= UINT64_C(1) << (53 - (q.level > 53 ? 53 : q.level)))
         return err_set(e, ERR_USAGE, "there is no tile at level %llu, position %llu",
                        (unsigned long long)q.level, (unsigned long long)q.position);
@@ -273,7 +281,8 @@ bool tiles_tile(const struct tool_request *r, struct arena *a, struct buf *out, 
     q.from_ps = (q.position * LIMIT_TILE_BUCKETS) << q.level;
     q.to_ps = q.from_ps + (LIMIT_TILE_BUCKETS << q.level);
     const size_t before = out->n;
-    for (unsigned level = (unsigned)q.level;; level++) { /* wider buckets until it is small enough */
+    for (unsigned level = (unsigned)q.level;;
+         level++) { /* wider buckets until it is small enough */
         const struct arena_mark m = arena_mark(a);
         const bool ok = tile_write(&q, level, a, out, e);
         arena_reset(a, m);

@@ -56,8 +56,9 @@ static bool tool_check_params(const struct tool *tool, const struct tool_request
     return true;
 }
 
-static bool tool_print_tables(const struct tool *tool, const struct tool_request *r, struct arena *a,
-                              enum tool_format format, struct buf *out, struct err *e)
+static bool tool_print_tables(const struct tool *tool, const struct tool_request *r,
+                              struct arena *a, enum tool_format format, struct buf *out,
+                              struct err *e)
 {
     struct table *first = NULL;
     if (!tool->functions->run(r, a, &first, e))

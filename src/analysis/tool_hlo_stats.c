@@ -31,7 +31,8 @@ static str bound_by(const struct rates *r, const struct device_info *d)
         {S("CMEM Read"), r->cmem_read_gib, d->cmem_read_gb * 1e9 / GIB},
         {S("CMEM Write"), r->cmem_write_gib, d->cmem_write_gb * 1e9 / GIB},
         {S("VMEM Read"), r->vmem_read_gib, d->vmem_read_gb * 1e9 / GIB},
-        {d->is_gpu ? S("Shm/L1") : S("VMEM Write"), r->vmem_write_gib, d->vmem_write_gb * 1e9 / GIB},
+        {d->is_gpu ? S("Shm/L1") : S("VMEM Write"), r->vmem_write_gib,
+         d->vmem_write_gb * 1e9 / GIB},
     };
     double most = 0;
     str name = S("Unknown");
@@ -51,8 +52,10 @@ static struct rates rates_of(const struct op_db *db, const struct op_metrics *m)
         .giga_flops = op_giga_rate((double)m->flops, (double)m->time_ps),
         .model_giga_flops = op_giga_rate((double)m->model_flops, (double)m->time_ps),
         .gib = gib_rate(m->bytes, m->time_ps),
-        .hbm_gib = gib_rate(m->has_breakdown ? m->read_bytes[OP_SPACE_HBM] + m->write_bytes[OP_SPACE_HBM]
-                                             : m->bytes, m->time_ps),
+        .hbm_gib =
+            gib_rate(m->has_breakdown ? m->read_bytes[OP_SPACE_HBM] + m->write_bytes[OP_SPACE_HBM]
+                                      : m->bytes,
+                     m->time_ps),
         .cmem_read_gib = gib_rate(m->read_bytes[OP_SPACE_CMEM], m->time_ps),
         .cmem_write_gib = gib_rate(m->write_bytes[OP_SPACE_CMEM], m->time_ps),
         .vmem_read_gib = gib_rate(m->read_bytes[OP_SPACE_VMEM], m->time_ps),
@@ -109,13 +112,15 @@ static bool add_row(struct table *t, const struct op_db *db, const struct op_met
     row[1] = m->category.n > 0 ? cell_text(m->category) : cell_unknown();
     row[2] = cell_u64(m->occurrences);
     row[3] = cell_u64(m->self_ps);
-    row[4] = db->total_ps > 0 ? cell_f64(100.0 * (double)m->self_ps / (double)db->total_ps) : cell_unknown();
+    row[4] = db->total_ps > 0 ? cell_f64(100.0 * (double)m->self_ps / (double)db->total_ps)
+                              : cell_unknown();
     row[5] = cell_u64(m->time_ps);
     row[6] = m->has_cost ? cell_f64(r.model_giga_flops * 1e9) : cell_unknown();
     row[7] = m->bytes > 0 ? cell_f64(r.gib * GIB) : cell_unknown();
     row[8] = str_eq(r.bound_by, S("Unknown")) ? cell_unknown() : cell_text(r.bound_by);
     if (m->source_file.n > 0)
-        row[9] = cell_text(arena_printf(t->arena, "%.*s:%lld", STR_ARG(m->source_file), (long long)m->source_line));
+        row[9] = cell_text(arena_printf(t->arena, "%.*s:%lld", STR_ARG(m->source_file),
+                                        (long long)m->source_line));
     if (m->provenance.n > 0)
         row[10] = cell_text(m->provenance);
     row[11] = cell_u64(m->program_id);
@@ -180,12 +185,23 @@ static void add_html(struct buf *b, str text)
 {
     for (size_t i = 0; i < text.n; i++)
         switch (text.p[i]) {
-        case '&': buf_add_str(b, S("&amp;")); break;
-        case '<': buf_add_str(b, S("&lt;")); break;
-        case '>': buf_add_str(b, S("&gt;")); break;
-        case '\'': buf_add_str(b, S("&#39;")); break;
-        case '"': buf_add_str(b, S("&quot;")); break;
-        default: buf_add_char(b, text.p[i]);
+        case '&':
+            buf_add_str(b, S("&amp;"));
+            break;
+        case '<':
+            buf_add_str(b, S("&lt;"));
+            break;
+        case '>':
+            buf_add_str(b, S("&gt;"));
+            break;
+        case '\'':
+            buf_add_str(b, S("&#39;"));
+            break;
+        case '"':
+            buf_add_str(b, S("&quot;"));
+            break;
+        default:
+            buf_add_char(b, text.p[i]);
         }
 }
 

@@ -22,7 +22,9 @@ static bool read_question(const struct tool_request *r, struct question *q, stru
         if (str_eq(group, str_from(names[i])))
             q->group = (enum op_tree_group)i;
     if (group.n > 0 && !str_eq(group, str_from(names[q->group])))
-        return err_set(e, ERR_USAGE, "group_by is '%.*s'; it may be program, category or provenance", STR_ARG(group));
+        return err_set(e, ERR_USAGE,
+                       "group_by is '%.*s'; it may be program, category or provenance",
+                       STR_ARG(group));
     return true;
 }
 
@@ -60,10 +62,13 @@ static struct cell name_cell(const struct printer *p, str name, uint32_t depth)
 {
     if (name.n == 0)
         name = S("(none)");
-    return cell_text(p->indent ? arena_printf(p->table->arena, "%*s%.*s", (int)(2 * depth), "", STR_ARG(name)) : name);
+    return cell_text(
+        p->indent ? arena_printf(p->table->arena, "%*s%.*s", (int)(2 * depth), "", STR_ARG(name))
+                  : name);
 }
 
-static bool add_row(const struct printer *p, const struct op_node *node, uint32_t depth, uint64_t total_ps)
+static bool add_row(const struct printer *p, const struct op_node *node, uint32_t depth,
+                    uint64_t total_ps)
 {
     const struct op_amount *x = &node->sum;
     const struct device_info *d = &p->db->device;
@@ -77,7 +82,8 @@ static bool add_row(const struct printer *p, const struct op_node *node, uint32_
     row[2] = percent((double)x->time_ps, (double)total_ps, true);
     row[3] = percent(giga_flops, d->peak_tera_flops * 1e3, x->has_cost && x->time_ps > 0);
     row[4] = percent(giga_bytes, d->hbm_gb, x->has_bytes && x->time_ps > 0);
-    if (node->kind == OP_NODE_CATEGORY || node->kind == OP_NODE_DUPLICATES || node->kind == OP_NODE_OPERATION)
+    if (node->kind == OP_NODE_CATEGORY || node->kind == OP_NODE_DUPLICATES ||
+        node->kind == OP_NODE_OPERATION)
         row[5] = cell_u64(x->occurrences);
     if (x->has_cost && x->time_ps > 0)
         row[6] = cell_f64(op_giga_rate((double)x->model_flops, (double)x->time_ps) * 1e9);
@@ -86,14 +92,15 @@ static bool add_row(const struct printer *p, const struct op_node *node, uint32_
     row[8] = cell_text(str_from(op_node_kind_name(node->kind)));
     row[9] = cell_u64(depth);
     if (node->op != NULL && node->op->source_file.n > 0)
-        row[10] = cell_text(arena_printf(p->table->arena, "%.*s:%lld", STR_ARG(node->op->source_file),
-                                         (long long)node->op->source_line));
+        row[10] =
+            cell_text(arena_printf(p->table->arena, "%.*s:%lld", STR_ARG(node->op->source_file),
+                                   (long long)node->op->source_line));
     return true;
 }
 
 /* One row for the children beyond the limit, so that what is shown still adds up. */
-static bool add_rest(const struct printer *p, const struct op_node *node, uint64_t shown, uint32_t depth,
-                     uint64_t total_ps)
+static bool add_rest(const struct printer *p, const struct op_node *node, uint64_t shown,
+                     uint32_t depth, uint64_t total_ps)
 {
     uint64_t time_ps = 0;
     for (uint64_t i = shown; i < node->n_children; i++)
@@ -101,8 +108,10 @@ static bool add_rest(const struct printer *p, const struct op_node *node, uint64
     struct cell *row = table_row(p->table);
     if (row == NULL)
         return false;
-    row[0] = name_cell(p, arena_printf(p->table->arena, "%llu more", (unsigned long long)(node->n_children - shown)),
-                       depth);
+    row[0] = name_cell(
+        p,
+        arena_printf(p->table->arena, "%llu more", (unsigned long long)(node->n_children - shown)),
+        depth);
     row[1] = cell_u64(time_ps);
     row[2] = percent((double)time_ps, (double)total_ps, true);
     row[8] = cell_text(S("rest"));
@@ -110,11 +119,13 @@ static bool add_rest(const struct printer *p, const struct op_node *node, uint64
     return true;
 }
 
-static bool add_rows(const struct printer *p, const struct op_node *node, uint32_t depth, uint64_t total_ps)
+static bool add_rows(const struct printer *p, const struct op_node *node, uint32_t depth,
+                     uint64_t total_ps)
 {
     if (!add_row(p, node, depth, total_ps))
         return false;
-    const uint64_t shown = p->limit > 0 && p->limit < node->n_children ? p->limit : node->n_children;
+    const uint64_t shown =
+        p->limit > 0 && p->limit < node->n_children ? p->limit : node->n_children;
     for (uint64_t i = 0; i < shown; i++)
         if (!add_rows(p, node->children[i], depth + 1, total_ps))
             return false;
@@ -131,22 +142,26 @@ static void add_values(struct table *t, const struct op_db *db)
     table_value(t, S("idle_time_ps"), S("Idle"), cell_u64(op_db_idle_ps(db)), S("ps"));
     table_value(t, S("device"), S("Device"), cell_text(d->type), S(""));
     table_value(t, S("peak_flops_per_s"), S("Peak FLOP rate"),
-                d->peak_tera_flops > 0 ? cell_f64(d->peak_tera_flops * 1e12) : cell_unknown(), S("FLOP/s"));
+                d->peak_tera_flops > 0 ? cell_f64(d->peak_tera_flops * 1e12) : cell_unknown(),
+                S("FLOP/s"));
     table_value(t, S("peak_bytes_per_s"), S("Peak memory rate"),
                 d->hbm_gb > 0 ? cell_f64(d->hbm_gb * 1e9) : cell_unknown(), S("bytes/s"));
     if (n_unknown > 0)
-        table_note(t, S("cost_unknown"), n_unknown, "operations of unknown cost add time but no FLOP to their groups");
+        table_note(t, S("cost_unknown"), n_unknown,
+                   "operations of unknown cost add time but no FLOP to their groups");
     if (db->hlo.n_damaged > 0)
         table_note(t, S("hlo_damaged"), db->hlo.n_damaged, "HLO modules could not be read");
 }
 
-static bool make_table(const struct tool_request *r, bool indent, struct arena *a, struct table **out, struct err *e)
+static bool make_table(const struct tool_request *r, bool indent, struct arena *a,
+                       struct table **out, struct err *e)
 {
     struct op_db db;
     struct question q;
     if (!read_question(r, &q, e) || !op_db_build(&db, r->profile, tool_param(r, S("host")), a, e))
         return false;
-    const struct op_node *root = op_tree_build(&db, (struct op_tree_options){.group = q.group}, a, e);
+    const struct op_node *root =
+        op_tree_build(&db, (struct op_tree_options){.group = q.group}, a, e);
     *out = root == NULL ? NULL : table_new(a, S("op_profile"), S("Operation profile"));
     if (*out != NULL) {
         const struct printer p = {.table = *out, .db = &db, .limit = q.limit, .indent = indent};
@@ -159,13 +174,15 @@ static bool make_table(const struct tool_request *r, bool indent, struct arena *
     return *out != NULL || (root != NULL && arena_full(a, e));
 }
 
-static bool op_profile_run(const struct tool_request *r, struct arena *a, struct table **out, struct err *e)
+static bool op_profile_run(const struct tool_request *r, struct arena *a, struct table **out,
+                           struct err *e)
 {
     return make_table(r, true, a, out, e);
 }
 
 /* The same table, names without the indentation: depth says where a row belongs. */
-static bool op_profile_json(const struct tool_request *r, struct arena *a, struct json *j, struct err *e)
+static bool op_profile_json(const struct tool_request *r, struct arena *a, struct json *j,
+                            struct err *e)
 {
     struct table *t;
     if (!make_table(r, false, a, &t, e) || !table_ok(t, e))
@@ -196,7 +213,8 @@ static void three(struct json *j, const char *key, double a, double b, double c)
 /* Share of a peak that the bytes of a node use, at most 1. */
 static double memory_use(const struct op_node *node, uint64_t bytes, double peak_gb)
 {
-    const double use = peak_gb > 0 ? op_giga_rate((double)bytes, (double)node->sum.time_ps) / peak_gb : 0;
+    const double use =
+        peak_gb > 0 ? op_giga_rate((double)bytes, (double)node->sum.time_ps) / peak_gb : 0;
     return use < 1 ? use : 1;
 }
 
@@ -219,7 +237,8 @@ static void write_metrics(const struct writer *w, const struct op_node *node)
           memory_use(node, x->sram_write_bytes, d->sram_write_gb));
     json_ku64(j, "rawTime", x->time_ps);
     json_ku64(j, "rawFlops", x->model_flops);
-    three(j, "rawBytesAccessedArray", (double)x->hbm_bytes, (double)x->sram_read_bytes, (double)x->sram_write_bytes);
+    three(j, "rawBytesAccessedArray", (double)x->hbm_bytes, (double)x->sram_read_bytes,
+          (double)x->sram_write_bytes);
     json_ku64(j, "occurrences", n);
     json_kf64(j, "avgTimePs", n > 0 ? (double)x->time_ps / (double)n : 0);
     json_ku64(j, "bf16Flops", x->flops);
@@ -234,7 +253,8 @@ struct symbol { /* what XProf says of an instruction */
     uint64_t program_id;
 };
 
-static bool symbol_of(const struct writer *w, const struct op_node *node, struct arena *a, struct symbol *s)
+static bool symbol_of(const struct writer *w, const struct op_node *node, struct arena *a,
+                      struct symbol *s)
 {
     const struct op_metrics *m = node->op;
     *s = (struct symbol){.category = S("IDLE")};
@@ -246,8 +266,8 @@ static bool symbol_of(const struct writer *w, const struct op_node *node, struct
     }
     if (m == NULL)
         return true;
-    *s = (struct symbol){m->long_name, m->provenance, m->category, m->source_file, m->source_stack, m->source_line,
-                         m->program_id};
+    *s = (struct symbol){m->long_name,    m->provenance,  m->category,  m->source_file,
+                         m->source_stack, m->source_line, m->program_id};
     if (node->kind == OP_NODE_DUPLICATES && str_ends(m->category, S(" fusion")))
         s->provenance = (str){0};
     if (w->db->device.is_gpu && s->file.n == 0)
@@ -312,20 +332,23 @@ static double clock_scale(const struct op_db *db)
     return time > 0 ? normalized / time : 0;
 }
 
-static bool write_profile(const struct op_db *db, const struct question *q, struct arena *a, struct json *j,
-                          struct err *e)
+static bool write_profile(const struct op_db *db, const struct question *q, struct arena *a,
+                          struct json *j, struct err *e)
 {
     static const char *const keys[][2] = {{"byProgram", "byProgramExcludeIdle"},
                                           {"byCategory", "byCategoryExcludeIdle"},
                                           {"byProvenance", "byProvenanceExcludeIdle"}};
     json_object(j);
     for (int i = 0; i < 2; i++) {
-        const struct op_tree_options options = {.group = q->group, .exclude_idle = i == 1,
-                                                .with_fused = db->device.is_tpu, .as_xprof = true};
+        const struct op_tree_options options = {.group = q->group,
+                                                .exclude_idle = i == 1,
+                                                .with_fused = db->device.is_tpu,
+                                                .as_xprof = true};
         const struct op_node *root = op_tree_build(db, options, a, e);
         if (root == NULL)
             return false;
-        const struct writer w = {j, db, q->limit > 0 ? q->limit : XPROF_CHILDREN, root->sum.time_ps};
+        const struct writer w = {j, db, q->limit > 0 ? q->limit : XPROF_CHILDREN,
+                                 root->sum.time_ps};
         json_key(j, keys[q->group][i]);
         if (!write_node(&w, root, a))
             return arena_full(a, e);
@@ -336,7 +359,8 @@ static bool write_profile(const struct op_db *db, const struct question *q, stru
     return json_done(j, e);
 }
 
-static bool op_profile_xprof(const struct tool_request *r, struct arena *a, struct buf *out, struct err *e)
+static bool op_profile_xprof(const struct tool_request *r, struct arena *a, struct buf *out,
+                             struct err *e)
 {
     struct op_db db;
     struct question q;

@@ -25,7 +25,10 @@ static void add_total(struct totals *t, const struct step *s)
     t->input_step_ps += s->dur_ps;
 }
 
-static struct cell ps_cell(struct fact_ps f) { return f.known ? cell_u64(f.ps) : cell_unknown(); }
+static struct cell ps_cell(struct fact_ps f)
+{
+    return f.known ? cell_u64(f.ps) : cell_unknown();
+}
 
 static const char *source_name(enum steps_source s)
 {
@@ -38,7 +41,8 @@ static struct cell percent(uint64_t part, uint64_t whole, bool known)
     return known && whole > 0 ? cell_f64(100.0 * (double)part / (double)whole) : cell_unknown();
 }
 
-static bool add_steps(struct table *t, const struct tool_request *r, struct totals *sum, struct err *e)
+static bool add_steps(struct table *t, const struct tool_request *r, struct totals *sum,
+                      struct err *e)
 {
     table_column(t, S("host"), S("Host"), CELL_TEXT, S(""));
     table_column(t, S("step"), S("Step"), CELL_I64, S(""));
@@ -96,11 +100,15 @@ static void add_values(struct table *t, const struct op_db *db, const struct tot
     table_value(t, S("device_type"), S("Device"), cell_text(db->device.type), S(""));
     if (db->backend == OP_BACKEND_TPU || db->backend == OP_BACKEND_GPU)
         table_value(t, S("devices"), S("Devices"), cell_u64(db->n_devices), S(""));
-    table_value(t, S("duty_cycle_percent"), S("Duty cycle"), percent(db->duty_busy_ps, duty, true), S("%"));
+    table_value(t, S("duty_cycle_percent"), S("Duty cycle"), percent(db->duty_busy_ps, duty, true),
+                S("%"));
     table_value(t, S("steps"), S("Steps"), steps ? cell_u64(s->n) : cell_unknown(), S(""));
-    table_value(t, S("step_mean_ps"), S("Mean step"), steps ? cell_u64(s->sum_ps / s->n) : cell_unknown(), S("ps"));
-    table_value(t, S("step_min_ps"), S("Shortest step"), steps ? cell_u64(s->min_ps) : cell_unknown(), S("ps"));
-    table_value(t, S("step_max_ps"), S("Longest step"), steps ? cell_u64(s->max_ps) : cell_unknown(), S("ps"));
+    table_value(t, S("step_mean_ps"), S("Mean step"),
+                steps ? cell_u64(s->sum_ps / s->n) : cell_unknown(), S("ps"));
+    table_value(t, S("step_min_ps"), S("Shortest step"),
+                steps ? cell_u64(s->min_ps) : cell_unknown(), S("ps"));
+    table_value(t, S("step_max_ps"), S("Longest step"),
+                steps ? cell_u64(s->max_ps) : cell_unknown(), S("ps"));
     table_value(t, S("input_wait_percent"), S("Input wait"),
                 percent(s->input_ps, s->input_step_ps, s->has_input), S("%"));
     if (!steps)

@@ -218,8 +218,8 @@ static bool trace_add(const struct trace *t, struct arena *a, struct summary *s,
         s->host_planes += p->kind == TRACE_PLANE_HOST;
         if (is_device(p) && !plane_busy(t, p, &s->total_busy_ps, a, e))
             return false;
-        uint8_t *asked = has_stat(p, S("step_num")) ? ARENA_ARRAY(a, uint8_t, p->n_event_metadata + 1)
-                                                    : NULL;
+        uint8_t *asked =
+            has_stat(p, S("step_num")) ? ARENA_ARRAY(a, uint8_t, p->n_event_metadata + 1) : NULL;
         for (uint32_t l = p->first_line; l < p->first_line + p->n_lines; l++) {
             if (!line_scan(t, l, asked, a, s, e))
                 return false;
@@ -293,7 +293,8 @@ static void json_names(struct json *j, const char *key, const str *names, uint32
     json_end(j);
 }
 
-static bool summary_json(const struct tool_request *r, struct arena *a, struct json *j, struct err *e)
+static bool summary_json(const struct tool_request *r, struct arena *a, struct json *j,
+                         struct err *e)
 {
     struct summary s;
     if (!summary_of(r->profile, a, &s, e))
@@ -379,7 +380,8 @@ static bool summary_run(const struct tool_request *r, struct arena *a, struct ta
                 s.device_planes > 0 ? cell_u64(s.total_busy_ps) : cell_unknown(), S("ps"));
     table_value(t, S("steps"), S("Steps"), cell_u64(s.n_steps), S(""));
     for (uint32_t i = 0; i < s.n_warnings; i++)
-        table_note(t, s.warnings[i].code, s.warnings[i].count, "%.*s", STR_ARG(s.warnings[i].message));
+        table_note(t, s.warnings[i].code, s.warnings[i].count, "%.*s",
+                   STR_ARG(s.warnings[i].message));
     t->next = lines;
     *out = t;
     return true;

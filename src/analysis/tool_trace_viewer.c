@@ -3,7 +3,8 @@
  * name. Times are microseconds from the profile's start; picoseconds are kept as decimals. */
 #include "analysis/tool.h"
 
-static void write_meta(struct json *j, const char *what, uint64_t pid, const uint64_t *tid, str name)
+static void write_meta(struct json *j, const char *what, uint64_t pid, const uint64_t *tid,
+                       str name)
 {
     json_object(j);
     json_kcstr(j, "ph", "M");
@@ -22,12 +23,24 @@ static void write_stat(struct json *j, const struct trace_stat *s)
 {
     json_key_str(j, s->name);
     switch (s->type) {
-    case TRACE_STAT_F64: json_f64(j, s->f64); break;
-    case TRACE_STAT_U64: json_u64(j, s->u64); break;
-    case TRACE_STAT_I64: json_i64(j, s->i64); break;
-    case TRACE_STAT_STR: json_str(j, s->text); break;
-    case TRACE_STAT_BYTES: json_strf(j, "<%zu bytes>", s->text.n); break;
-    case TRACE_STAT_NONE: json_null(j); break;
+    case TRACE_STAT_F64:
+        json_f64(j, s->f64);
+        break;
+    case TRACE_STAT_U64:
+        json_u64(j, s->u64);
+        break;
+    case TRACE_STAT_I64:
+        json_i64(j, s->i64);
+        break;
+    case TRACE_STAT_STR:
+        json_str(j, s->text);
+        break;
+    case TRACE_STAT_BYTES:
+        json_strf(j, "<%zu bytes>", s->text.n);
+        break;
+    case TRACE_STAT_NONE:
+        json_null(j);
+        break;
     }
 }
 
@@ -66,7 +79,8 @@ static bool write_line(struct json *j, const struct trace *t, uint32_t l, uint64
 {
     const struct trace_line *line = &t->lines[l];
     const uint64_t tid = l - t->planes[line->plane_index].first_line + 1;
-    write_meta(j, "thread_name", pid, &tid, line->display_name.n > 0 ? line->display_name : line->name);
+    write_meta(j, "thread_name", pid, &tid,
+               line->display_name.n > 0 ? line->display_name : line->name);
     struct trace_cursor c;
     for (trace_cursor_init(&c, t, l); trace_cursor_next(&c);)
         if (!write_event(j, t, line, &c.event, pid, tid, a, e)) {

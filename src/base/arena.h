@@ -23,9 +23,10 @@ struct arena {
     size_t cap_bytes;          /* most bytes of chunks; 0 = LIMIT_ARENA_DEFAULT_BYTES */
     size_t used_bytes;         /* bytes of chunks held now */
     struct arena_chunk *chunk; /* newest chunk, owned */
-    struct arena_chunk *spare; /* one that a reset gave back, or NULL: scratch work at the end of a chunk
+    struct arena_chunk
+        *spare;    /* one that a reset gave back, or NULL: scratch work at the end of a chunk
                                   would else fetch and free one each time */
-    bool overflow;             /* an allocation was refused */
+    bool overflow; /* an allocation was refused */
 };
 
 struct arena_mark {
@@ -41,7 +42,8 @@ void *arena_alloc(struct arena *a, size_t n, size_t align);
 /* count * size, overflow-checked. */
 void *arena_array(struct arena *a, size_t count, size_t size, size_t align);
 #define ARENA_NEW(a, type) ((type *)arena_alloc((a), sizeof(type), _Alignof(type)))
-#define ARENA_ARRAY(a, type, count) ((type *)arena_array((a), (count), sizeof(type), _Alignof(type)))
+#define ARENA_ARRAY(a, type, count)                                                                \
+    ((type *)arena_array((a), (count), sizeof(type), _Alignof(type)))
 
 /* A larger copy of an array whose old copy stays in the arena: for doubling growth. */
 void *arena_grow(struct arena *a, const void *old, size_t old_count, size_t new_count, size_t size,
@@ -49,11 +51,10 @@ void *arena_grow(struct arena *a, const void *old, size_t old_count, size_t new_
 /* Appends room for one element to (array, count, capacity); evaluates to true, or false beyond
  * the cap. Elements are zeroed. */
 #define ARENA_PUSH(a, array, count, capacity)                                                      \
-    ((count) < (capacity)                                                                          \
+    ((count) < (capacity) ? ((count)++, true)                                                      \
+     : arena_push_grow((a), (void **)&(array), (size_t)(count), &(capacity), sizeof *(array))      \
          ? ((count)++, true)                                                                       \
-         : arena_push_grow((a), (void **)&(array), (size_t)(count), &(capacity), sizeof *(array)) \
-               ? ((count)++, true)                                                                 \
-               : false)
+         : false)
 bool arena_push_grow(struct arena *a, void **array, size_t count, uint32_t *capacity, size_t size);
 
 /* Copies into the arena. The copy is NUL-terminated (the NUL is not counted). p NULL beyond cap. */

@@ -88,9 +88,9 @@ size_t clock_format_rfc3339(int64_t wall_ns, char out[static CLOCK_RFC3339_MAX])
     }
     int year, month, day;
     date_from_days(days, &year, &month, &day);
-    size_t n = (size_t)snprintf(out, CLOCK_RFC3339_MAX, "%04d-%02d-%02dT%02d:%02d:%02d", year,
-                                month, day, (int)(of_day / 3600), (int)(of_day / 60 % 60),
-                                (int)(of_day % 60));
+    size_t n =
+        (size_t)snprintf(out, CLOCK_RFC3339_MAX, "%04d-%02d-%02dT%02d:%02d:%02d", year, month, day,
+                         (int)(of_day / 3600), (int)(of_day / 60 % 60), (int)(of_day % 60));
     if (fraction > 0) {
         n += (size_t)snprintf(out + n, CLOCK_RFC3339_MAX - n, ".%09d", (int)fraction);
         while (out[n - 1] == '0')

@@ -7,8 +7,20 @@
 
 #include "base/arena.h"
 
-enum config_type { CONFIG_TEXT = 0, CONFIG_BOOL, CONFIG_I64, CONFIG_BYTES, CONFIG_DURATION, CONFIG_PATH };
-enum config_source { CONFIG_FROM_DEFAULT = 0, CONFIG_FROM_FILE, CONFIG_FROM_ENVIRONMENT, CONFIG_FROM_FLAG };
+enum config_type {
+    CONFIG_TEXT = 0,
+    CONFIG_BOOL,
+    CONFIG_I64,
+    CONFIG_BYTES,
+    CONFIG_DURATION,
+    CONFIG_PATH
+};
+enum config_source {
+    CONFIG_FROM_DEFAULT = 0,
+    CONFIG_FROM_FILE,
+    CONFIG_FROM_ENVIRONMENT,
+    CONFIG_FROM_FLAG
+};
 
 enum config_field {
 #define X(field, key, env, flag, type, fallback, help) CONFIG_FIELD_##field,
@@ -25,15 +37,15 @@ struct config_entry { /* one row of the table */
 extern const struct config_entry config_table[CONFIG_N_FIELDS];
 
 struct config_value {
-    str text;                  /* as written; in the config's arena */
-    int64_t number;            /* BOOL 0/1, I64, BYTES, DURATION in ns */
+    str text;       /* as written; in the config's arena */
+    int64_t number; /* BOOL 0/1, I64, BYTES, DURATION in ns */
     enum config_source source;
-    uint32_t line;             /* of the file, when it came from there */
+    uint32_t line; /* of the file, when it came from there */
 };
 
 struct config {
     struct arena arena;
-    str file;                                    /* path that was read; empty when there is none */
+    str file; /* path that was read; empty when there is none */
     struct config_value values[CONFIG_N_FIELDS];
 };
 

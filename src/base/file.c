@@ -192,7 +192,8 @@ bool dir_make(const char *path, mode_t mode, struct err *e)
             part[i] = '/';
     }
     if (!file_is_dir(path))
-        return err_set(e, ERR_CONFLICT, "cannot make the folder '%s': a file is in its place", path);
+        return err_set(e, ERR_CONFLICT, "cannot make the folder '%s': a file is in its place",
+                       path);
     return true;
 }
 

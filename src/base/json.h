@@ -30,8 +30,8 @@ struct json {
     uint32_t depth;        /* open objects and arrays */
     uint64_t n_not_finite; /* numbers written as null */
     uint8_t state[JSON_DEPTH_MAX];
-    size_t n_out;          /* bytes in out */
-    char out[4096];        /* gathered before the sink is called */
+    size_t n_out;   /* bytes in out */
+    char out[4096]; /* gathered before the sink is called */
 };
 
 void json_init(struct json *j, json_sink sink, void *ctx);

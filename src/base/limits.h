@@ -5,7 +5,8 @@
 
 #include <stdint.h>
 
-#define X(name, value, unit, what) static const uint64_t LIMIT_##name __attribute__((unused)) = value##ULL;
+#define X(name, value, unit, what)                                                                 \
+    static const uint64_t LIMIT_##name __attribute__((unused)) = value##ULL;
 #include "base/limits.def"
 #undef X
 

@@ -29,7 +29,10 @@ static inline uint64_t map_hash_u64(uint64_t x)
     x *= 0xd6e8feb86659fd93u;
     return x ^ (x >> 32);
 }
-static inline bool map_eq_u64(uint64_t a, uint64_t b) { return a == b; }
+static inline bool map_eq_u64(uint64_t a, uint64_t b)
+{
+    return a == b;
+}
 
 #define MAP_DEFINE(NAME, KEY, VALUE, HASH, EQ)                                                     \
     struct NAME {                                                                                  \

@@ -150,8 +150,8 @@ static bool split_unit(str s, const struct unit *units, size_t n_units, uint64_t
 {
     size_t n = 0;
     s = str_trim(s);
-    while (n < s.n && (s.p[n] == '+' || s.p[n] == '-' || s.p[n] == '.' ||
-                       (s.p[n] >= '0' && s.p[n] <= '9')))
+    while (n < s.n &&
+           (s.p[n] == '+' || s.p[n] == '-' || s.p[n] == '.' || (s.p[n] >= '0' && s.p[n] <= '9')))
         n++;
     *number = str_sub(s, 0, n);
     const str word = str_trim(str_sub(s, n, s.n));

@@ -22,7 +22,10 @@ typedef struct {
 #define S(literal) ((str){"" literal, sizeof(literal) - 1})
 #define STR_ARG(s) (int)(s).n, (s).p
 /* `S()` for static initialisers. */
-#define STR_INIT(literal) {"" literal, sizeof(literal) - 1}
+#define STR_INIT(literal)                                                                          \
+    {                                                                                              \
+        "" literal, sizeof(literal) - 1                                                            \
+    }
 
 static inline str str_from(const char *cstring)
 {
@@ -81,8 +84,8 @@ bool str_eq_nocase(str a, str b);             /* ASCII letters only */
 ptrdiff_t str_find(str s, str needle);        /* first position or -1; an empty needle is at 0 */
 ptrdiff_t str_find_nocase(str s, str needle); /* the same, ASCII case ignored */
 str str_trim(str s);                          /* without ASCII white space at both ends */
-uint64_t str_hash(str s);                     /* 64 bits, well mixed; not for hostile keys on disk */
-uint64_t str_fnv1a(str s);                    /* FNV-1a 64: the one that the UI computes too */
+uint64_t str_hash(str s);  /* 64 bits, well mixed; not for hostile keys on disk */
+uint64_t str_fnv1a(str s); /* FNV-1a 64: the one that the UI computes too */
 
 /* Numbers: the whole string must be one, in decimal; false otherwise (also on overflow).
  * str_to_f64 takes what strtod takes in the C locale, inf and nan included. */

@@ -168,8 +168,8 @@ bool host_facts_text(struct buf *out, struct err *e)
     put_amd(j);
     put_tpu(j);
     json_end(j);
-    json_kbool(j, "libtpu", access("/lib/libtpu.so", R_OK) == 0 ||
-                                access("/usr/lib/libtpu.so", R_OK) == 0);
+    json_kbool(j, "libtpu",
+               access("/lib/libtpu.so", R_OK) == 0 || access("/usr/lib/libtpu.so", R_OK) == 0);
     json_end(j);
     return json_done(j, e);
 }

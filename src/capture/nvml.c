@@ -5,8 +5,12 @@
 #include <math.h>
 #include <pthread.h>
 
-struct utilization { unsigned gpu, memory; };
-struct memory { unsigned long long total, free, used; };
+struct utilization {
+    unsigned gpu, memory;
+};
+struct memory {
+    unsigned long long total, free, used;
+};
 typedef void *device_handle;
 
 static struct {

@@ -5,27 +5,27 @@
 #include <math.h>
 
 static const str secret_last_words[] = {
-    STR_INIT("token"), STR_INIT("secret"), STR_INIT("password"), STR_INIT("passwd"),
-    STR_INIT("passphrase"), STR_INIT("credential"), STR_INIT("credentials"), STR_INIT("auth"),
-    STR_INIT("authorization"), STR_INIT("key"), STR_INIT("apikey"), STR_INIT("cookie"),
-    STR_INIT("pat"), STR_INIT("dsn"),
+    STR_INIT("token"),         STR_INIT("secret"),     STR_INIT("password"),    STR_INIT("passwd"),
+    STR_INIT("passphrase"),    STR_INIT("credential"), STR_INIT("credentials"), STR_INIT("auth"),
+    STR_INIT("authorization"), STR_INIT("key"),        STR_INIT("apikey"),      STR_INIT("cookie"),
+    STR_INIT("pat"),           STR_INIT("dsn"),
 };
 static const str secret_anywhere[] = {
-    STR_INIT("secret"), STR_INIT("password"), STR_INIT("passwd"), STR_INIT("credential"),
-    STR_INIT("apikey"), STR_INIT("api_key"), STR_INIT("private_key"), STR_INIT("access_key"),
+    STR_INIT("secret"), STR_INIT("password"), STR_INIT("passwd"),      STR_INIT("credential"),
+    STR_INIT("apikey"), STR_INIT("api_key"),  STR_INIT("private_key"), STR_INIT("access_key"),
 };
 static const struct {
     str prefix;
     size_t least; /* bytes of the whole value */
 } secret_prefixes[] = {
-    {STR_INIT("ghp_"), 20},   {STR_INIT("gho_"), 20},    {STR_INIT("ghu_"), 20},
-    {STR_INIT("ghs_"), 20},   {STR_INIT("ghr_"), 20},    {STR_INIT("github_pat_"), 24},
-    {STR_INIT("glpat-"), 20}, {STR_INIT("sk-"), 20},     {STR_INIT("sk_live_"), 20},
+    {STR_INIT("ghp_"), 20},     {STR_INIT("gho_"), 20},  {STR_INIT("ghu_"), 20},
+    {STR_INIT("ghs_"), 20},     {STR_INIT("ghr_"), 20},  {STR_INIT("github_pat_"), 24},
+    {STR_INIT("glpat-"), 20},   {STR_INIT("sk-"), 20},   {STR_INIT("sk_live_"), 20},
     {STR_INIT("rk_live_"), 20}, {STR_INIT("AKIA"), 20},  {STR_INIT("ASIA"), 20},
-    {STR_INIT("AIza"), 35},   {STR_INIT("ya29."), 20},   {STR_INIT("hf_"), 20},
-    {STR_INIT("xoxb-"), 15},  {STR_INIT("xoxp-"), 15},   {STR_INIT("xoxa-"), 15},
-    {STR_INIT("xoxr-"), 15},  {STR_INIT("xoxs-"), 15},   {STR_INIT("xapp-"), 15},
-    {STR_INIT("npm_"), 30},   {STR_INIT("pypi-"), 30},   {STR_INIT("-----BEGIN "), 20},
+    {STR_INIT("AIza"), 35},     {STR_INIT("ya29."), 20}, {STR_INIT("hf_"), 20},
+    {STR_INIT("xoxb-"), 15},    {STR_INIT("xoxp-"), 15}, {STR_INIT("xoxa-"), 15},
+    {STR_INIT("xoxr-"), 15},    {STR_INIT("xoxs-"), 15}, {STR_INIT("xapp-"), 15},
+    {STR_INIT("npm_"), 30},     {STR_INIT("pypi-"), 30}, {STR_INIT("-----BEGIN "), 20},
 };
 
 /* The last word of a_b, a-b, a.b, aB, without regard to case. */
@@ -180,11 +180,9 @@ void secret_mask_json(json_t *value, const char *key)
     json_t *child;
     void *next;
     if (json_is_object(value)) {
-        json_object_foreach_safe(value, next, name, child)
-            secret_mask_json(child, name);
+        json_object_foreach_safe(value, next, name, child) secret_mask_json(child, name);
     } else if (json_is_array(value)) {
-        json_array_foreach(value, i, child)
-            secret_mask_json(child, key);
+        json_array_foreach(value, i, child) secret_mask_json(child, key);
     } else if (json_is_string(value)) {
         struct arena a;
         arena_init(&a, "mask", 0);

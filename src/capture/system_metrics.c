@@ -130,7 +130,8 @@ static void sample_disk(struct system_metrics *m, struct sink *s, double seconds
         return;
     while (str_cut(rest, '\n', &line, &rest)) {
         if (sscanf(line.p, "%*u %*u %63s %*u %*u %llu %*u %*u %*u %llu", name, &sectors_read,
-                   &sectors_written) != 3 || !is_whole_disk(name))
+                   &sectors_written) != 3 ||
+            !is_whole_disk(name))
             continue;
         read_bytes += sectors_read * 512;
         write_bytes += sectors_written * 512;
@@ -172,7 +173,8 @@ static void sample_pressure(const struct system_metrics *m, struct sink *s)
     double avg10;
     for (int i = 0; i < 3; i++)
         if (read_file(m, (enum system_file)(SYSTEM_FILE_PRESSURE_CPU + i), text, sizeof text).n >
-                0 && sscanf(text, "some avg10=%lf", &avg10) == 1)
+                0 &&
+            sscanf(text, "some avg10=%lf", &avg10) == 1)
             put(s, (enum system_metric)(SYSTEM_METRIC_PRESSURE_CPU + i), NULL, 0, avg10);
 }
 
@@ -210,8 +212,7 @@ static void sample_tree(struct sink *s, pid_t pid)
     for (size_t i = 0, n = 1; i < n; i++) {
         n = add_children(list[i], list, n, sizeof list / sizeof *list);
         snprintf(path, sizeof path, "/proc/%d/statm", (int)list[i]);
-        if (host_read_text(path, text, sizeof text).n == 0 ||
-            sscanf(text, "%*u %llu", &pages) != 1)
+        if (host_read_text(path, text, sizeof text).n == 0 || sscanf(text, "%*u %llu", &pages) != 1)
             continue;
         sum += (double)pages * page_bytes;
         seen = true;

@@ -13,8 +13,8 @@
 enum cli_output { CLI_OUTPUT_TEXT = 0, CLI_OUTPUT_JSON, CLI_OUTPUT_CSV, CLI_OUTPUT_XPROF };
 
 struct cli {
-    struct config *config;     /* loaded; flags of config.def already applied and removed from argv */
-    const char *command;       /* "tool" */
+    struct config *config; /* loaded; flags of config.def already applied and removed from argv */
+    const char *command;   /* "tool" */
     const struct flags *flags; /* the command's own, checked against flags.def */
     enum cli_output output;    /* --json, --csv, --xprof, already removed from argv */
     bool colour;               /* stdout is a terminal and NO_COLOR is not set */

@@ -42,7 +42,8 @@ static void print_bash(void)
     fputs("    if [[ $word == -* ]]; then\n"
           "        COMPREPLY=($(compgen -W \"$flags\" -- \"$word\"))\n"
           "    elif [[ $COMP_CWORD -eq 1 ]]; then\n"
-          "        COMPREPLY=($(compgen -W '", stdout);
+          "        COMPREPLY=($(compgen -W '",
+          stdout);
     for (size_t i = 0; i < n_cli_commands; i++)
         printf("%s ", cli_commands[i].name);
     puts("' -- \"$word\"))\n"
@@ -113,7 +114,8 @@ static void print_fish(void)
         print_fish_flag(NULL, cli_global_flags[i].name, false, cli_global_flags[i].help);
     for (int f = 0; f < CONFIG_N_FIELDS; f++)
         if (config_table[f].flag[0] != '\0')
-            print_fish_flag(NULL, config_table[f].flag, config_table[f].type != CONFIG_BOOL, config_table[f].help);
+            print_fish_flag(NULL, config_table[f].flag, config_table[f].type != CONFIG_BOOL,
+                            config_table[f].help);
 }
 
 bool cmd_completion(struct cli *cli, int argc, char **argv, struct err *e)

@@ -20,10 +20,10 @@ extern char **environ;
 
 struct demo {
     struct arena arena;
-    const char *self;     /* this binary */
-    const char *root;     /* the folder with examples/ and python/ */
-    const char *c_train;  /* the C example, built; NULL: not there */
-    const char *state;    /* checkpoint of the training; removed at the end */
+    const char *self;    /* this binary */
+    const char *root;    /* the folder with examples/ and python/ */
+    const char *c_train; /* the C example, built; NULL: not there */
+    const char *state;   /* checkpoint of the training; removed at the end */
     const char *data;
     const char *command[4]; /* of the training */
 };
@@ -76,14 +76,18 @@ static bool find_examples(struct demo *d, struct err *e)
         d->c_train = file_exists(c_train) ? c_train : NULL;
         return true;
     }
-    return err_set(e, ERR_NOT_FOUND, "the examples are neither beside '%s' nor above it", d->self) ||
-           err_hint(e, "install with make install, or run the binary of a build folder in the source tree");
+    return err_set(e, ERR_NOT_FOUND, "the examples are neither beside '%s' nor above it",
+                   d->self) ||
+           err_hint(
+               e,
+               "install with make install, or run the binary of a build folder in the source tree");
 }
 
 /* A Python that has the module, or NULL. */
 static const char *find_python(struct demo *d, const char *module)
 {
-    const char *const pythons[] = {path_join(&d->arena, d->root, S(".venv/bin/python3")), "python3", "/usr/bin/python3"};
+    const char *const pythons[] = {path_join(&d->arena, d->root, S(".venv/bin/python3")), "python3",
+                                   "/usr/bin/python3"};
     const char *const code = arena_printf(&d->arena, "import %s", module).p;
     for (size_t i = 0; i < sizeof pythons / sizeof *pythons; i++)
         if (run_words((const char *const[]){pythons[i], "-c", code, NULL}, "/dev/null") == 0)
@@ -95,7 +99,8 @@ static bool choose_example(struct demo *d, str asked, struct err *e)
 {
     static const struct {
         const char *word, *module, *script;
-    } kinds[] = {{"jax", "jax", "examples/jax_train.py"}, {"torch", "torch", "examples/torch_train.py"}};
+    } kinds[] = {{"jax", "jax", "examples/jax_train.py"},
+                 {"torch", "torch", "examples/torch_train.py"}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (asked.n > 0 && !str_eq(asked, str_from(kinds[i].word)))
             continue;
@@ -107,14 +112,16 @@ static bool choose_example(struct demo *d, str asked, struct err *e)
         d->command[2] = d->state;
         const char *const package = path_join(&d->arena, d->root, S("python"));
         const char *const path = getenv("PYTHONPATH");
-        return setenv("PYTHONPATH", path == NULL ? package : arena_printf(&d->arena, "%s:%s", package, path).p, 1) == 0;
+        return setenv("PYTHONPATH",
+                      path == NULL ? package : arena_printf(&d->arena, "%s:%s", package, path).p,
+                      1) == 0;
     }
     if (asked.n == 0 || str_eq(asked, S("c"))) {
         d->command[0] = d->c_train;
         d->command[1] = d->state;
     }
     return d->command[0] != NULL ||
-           err_set(e, ERR_NOT_FOUND, "this machine has no %s to train with", 
+           err_set(e, ERR_NOT_FOUND, "this machine has no %s to train with",
                    asked.n == 0 ? "JAX, PyTorch or built C example" : asked.p);
 }
 
@@ -125,21 +132,26 @@ static bool train(struct demo *d, struct err *e)
         words[5 + i] = d->command[i];
     const int crash = run_words(words, NULL);
     if (crash == 0 || crash < 0 || crash >= 125)
-        return err_set(e, ERR_FAILED, "the training was to crash as planted, and ended with status %d", crash);
-    printf("demo: the run crashed as planted (exit status %d); it goes on from its last checkpoint\n", crash);
+        return err_set(e, ERR_FAILED,
+                       "the training was to crash as planted, and ended with status %d", crash);
+    printf(
+        "demo: the run crashed as planted (exit status %d); it goes on from its last checkpoint\n",
+        crash);
     words[4] = "--resume";
     words[5] = "--";
     for (size_t i = 0; d->command[i] != NULL; i++)
         words[6 + i] = d->command[i];
     const int status = run_words(words, NULL);
-    return status == 0 || err_set(e, ERR_FAILED, "the training that was resumed ended with status %d", status);
+    return status == 0 ||
+           err_set(e, ERR_FAILED, "the training that was resumed ended with status %d", status);
 }
 
 static bool explain(struct demo *d, struct err *e)
 {
     const char *const page = path_join(&d->arena, d->data, S("summary.html"));
     if (run_words((const char *const[]){d->self, "goodput", "last", NULL}, NULL) != 0 ||
-        run_words((const char *const[]){d->self, "report", "last", "--html", page, NULL}, NULL) != 0)
+        run_words((const char *const[]){d->self, "report", "last", "--html", page, NULL}, NULL) !=
+            0)
         return err_set(e, ERR_FAILED, "the demo's run could not be explained");
     printf("demo: the report as a page: %s\n", page);
     printf("demo: look again with: TACHO_DATA=%s %s why last\n", d->data, d->self);
@@ -154,7 +166,8 @@ static bool run_demo(struct demo *d, str example, struct err *e)
     d->state = arena_cstr(&d->arena, str_from(state));
     bool ok = choose_example(d, example, e);
     if (ok)
-        printf("demo: training with %s %s\n", d->command[0], d->command[1] == d->state ? "" : d->command[1]);
+        printf("demo: training with %s %s\n", d->command[0],
+               d->command[1] == d->state ? "" : d->command[1]);
     ok = ok && train(d, e) && explain(d, e);
     struct err left = {0};
     if (!dir_remove(state, &left))
@@ -175,7 +188,8 @@ bool cmd_demo(struct cli *cli, int argc, char **argv, struct err *e)
     ok = ok && run_demo(&d, str_from(flags_text(cli->flags, FLAG_demo_example)), e);
     if (ok && !flags_on(cli->flags, FLAG_demo_no_serve)) {
         fflush(stdout);
-        execl(d.self, "tacho", "serve", flags_on(cli->flags, FLAG_demo_open) ? "--open" : NULL, (char *)NULL);
+        execl(d.self, "tacho", "serve", flags_on(cli->flags, FLAG_demo_open) ? "--open" : NULL,
+              (char *)NULL);
         ok = err_sys(e, "cannot start '%s serve'", d.self);
     }
     arena_release(&d.arena);

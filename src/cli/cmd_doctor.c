@@ -72,8 +72,8 @@ static void data_facts(struct arena *a, struct table *t, const char *data)
     struct statvfs fs;
     table_value(t, S("data_folder"), S("Data folder"), cell_text(str_from(data)), S(""));
     table_value(t, S("data_writable"), S("  writable"), cell_bool(access(there, W_OK) == 0), S(""));
-    table_value(t, S("data_remote"), S("  on a network file system"), cell_bool(dir_is_remote(there)),
-                S(""));
+    table_value(t, S("data_remote"), S("  on a network file system"),
+                cell_bool(dir_is_remote(there)), S(""));
     table_value(t, S("data_free_bytes"), S("  free"),
                 statvfs(there, &fs) == 0 ? cell_u64((uint64_t)fs.f_bavail * fs.f_frsize)
                                          : cell_unknown(),
@@ -88,7 +88,8 @@ static struct table *facts_table(struct arena *a, const char *data)
     if (uname(&u) == 0)
         table_value(t, S("kernel"), S("Kernel"),
                     cell_text(arena_printf(a, "%s %s %s", u.sysname, u.release, u.machine)), S(""));
-    table_value(t, S("cpus"), S("Processors that tacho may use"), cell_u64(pool_cpu_count()), S(""));
+    table_value(t, S("cpus"), S("Processors that tacho may use"), cell_u64(pool_cpu_count()),
+                S(""));
     table_value(t, S("perf_event_paranoid"), S("perf_event_paranoid"),
                 proc_number(a, "/proc/sys/kernel/perf_event_paranoid"), S(""));
     table_value(t, S("ptrace_scope"), S("ptrace_scope"),

@@ -40,8 +40,9 @@ static bool clip(struct options *o, const struct ledger *l, struct err *e)
     char from[CLOCK_RFC3339_MAX], to[CLOCK_RFC3339_MAX];
     clock_format_rfc3339(l->from_ns, from);
     clock_format_rfc3339(l->to_ns, to);
-    return err_set(e, ERR_USAGE, "nothing of the run lies between --from and --to; it ran from %s to %s",
-                   from, to);
+    return err_set(e, ERR_USAGE,
+                   "nothing of the run lies between --from and --to; it ran from %s to %s", from,
+                   to);
 }
 
 static bool print(const struct cli *cli, const struct ledger *l, const struct record_set *set,
@@ -55,7 +56,8 @@ static bool print(const struct cli *cli, const struct ledger *l, const struct re
     if (cli->output == CLI_OUTPUT_JSON) {
         struct json j;
         json_init_buf(&j, &text);
-        ok = ledger_print_json(l, set, view, &a, &j, e) && json_done(&j, e) && buf_add_char(&text, '\n');
+        ok = ledger_print_json(l, set, view, &a, &j, e) && json_done(&j, e) &&
+             buf_add_char(&text, '\n');
     } else {
         ok = ledger_print_text(l, set, view, &a, &text, e);
     }

@@ -31,8 +31,8 @@ static struct series *series_of(struct arena *a, struct series **all, const stru
     while (*at != NULL && !((*at)->process == r->process && str_eq((*at)->name, r->text)))
         at = &(*at)->next;
     if (*at == NULL && (*at = ARENA_NEW(a, struct series)) != NULL)
-        **at = (struct series){.name = r->text, .process = r->process, .least = r->value,
-                               .most = r->value};
+        **at = (struct series){
+            .name = r->text, .process = r->process, .least = r->value, .most = r->value};
     return *at;
 }
 
@@ -101,8 +101,8 @@ bool cmd_metrics(struct cli *cli, int argc, char **argv, struct err *e)
 {
     struct record_set set;
     char dir[RUN_ARG_PATH_MAX];
-    const bool ok = run_arg_load(cli, argv[1], &set, dir, e) &&
-                    print_metrics(cli, &set, argc - 2, argv + 2, e);
+    const bool ok =
+        run_arg_load(cli, argv[1], &set, dir, e) && print_metrics(cli, &set, argc - 2, argv + 2, e);
     record_set_release(&set);
     return ok;
 }

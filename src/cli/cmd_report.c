@@ -30,8 +30,9 @@ static bool write_page(const struct report_loaded *l, const char *path, struct e
 {
     struct buf page;
     buf_init(&page, LIMIT_PARSER_OUTPUT_BYTES);
-    const bool ok = report_print_html(&l->report, l->has_ledger ? &l->ledger : NULL, &page, e) &&
-                    (file_replace(path, buf_str(&page), 0644, e) || err_wrap(e, "cannot write '%s'", path));
+    const bool ok =
+        report_print_html(&l->report, l->has_ledger ? &l->ledger : NULL, &page, e) &&
+        (file_replace(path, buf_str(&page), 0644, e) || err_wrap(e, "cannot write '%s'", path));
     buf_release(&page);
     return ok;
 }
@@ -40,8 +41,8 @@ bool cmd_report(struct cli *cli, int argc, char **argv, struct err *e)
 {
     const char *html = flags_text(cli->flags, FLAG_report_html);
     struct report_loaded loaded;
-    const bool ok = report_load(cli, argv[1], &loaded, e) && (html == NULL || write_page(&loaded, html, e)) &&
-                    print(cli, &loaded.report, e);
+    const bool ok = report_load(cli, argv[1], &loaded, e) &&
+                    (html == NULL || write_page(&loaded, html, e)) && print(cli, &loaded.report, e);
     report_unload(&loaded);
     return ok;
 }

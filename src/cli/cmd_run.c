@@ -108,8 +108,7 @@ static bool dry_run(struct cli *cli, const struct runner_plan *p)
     for (int i = 0; i < SYSTEM_METRIC_N; i++)
         json_array_append_new(metrics, json_string(system_metric_table[i].name));
     json_object_set_new(o, "system_metrics", metrics);
-    json_object_set_new(o, "sample_interval_s",
-                        json_real((double)p->sample_interval_ns / 1e9));
+    json_object_set_new(o, "sample_interval_s", json_real((double)p->sample_interval_ns / 1e9));
     json_object_set_new(o, "output_tail_bytes",
                         json_integer(p->record_output ? LIMIT_OUTPUT_TAIL_BYTES : 0));
     if (cli->output == CLI_OUTPUT_JSON) {
@@ -117,7 +116,8 @@ static bool dry_run(struct cli *cli, const struct runner_plan *p)
         putchar('\n');
     } else {
         puts("nothing was run; this would be recorded:");
-        json_object_foreach(o, key, value) {
+        json_object_foreach(o, key, value)
+        {
             char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_INDENT(2));
             printf("%s: %s\n", key, text == NULL ? "" : text);
             free(text);
@@ -136,8 +136,12 @@ static bool run_planned(struct cli *cli, json_t *labels, char **argv, struct err
         return false;
     secret_mask_json(labels, NULL);
     struct runner_plan p = {
-        .data_dir = data, .argv = argv, .name = flags_text(f, FLAG_run_name),
-        .group = flags_text(f, FLAG_run_group), .labels = labels, .config = config,
+        .data_dir = data,
+        .argv = argv,
+        .name = flags_text(f, FLAG_run_name),
+        .group = flags_text(f, FLAG_run_group),
+        .labels = labels,
+        .config = config,
         .resume = flags_on(f, FLAG_run_resume),
         .record_output = config_number(cli->config, CONFIG_FIELD_record_output) != 0,
         .record_environment = config_number(cli->config, CONFIG_FIELD_record_environment) != 0,

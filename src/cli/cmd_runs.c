@@ -19,8 +19,8 @@ static str time_text(struct arena *a, int64_t wall_ns)
 }
 
 /* Leaves the runs that fit --filter; the others' journals are read once each. */
-static bool keep_fitting(struct cli *cli, struct arena *a, const char *data, struct run_found *runs, uint32_t *n,
-                         struct err *e)
+static bool keep_fitting(struct cli *cli, struct arena *a, const char *data, struct run_found *runs,
+                         uint32_t *n, struct err *e)
 {
     const char *text = flags_text(cli->flags, FLAG_runs_filter);
     const struct filter *f =
@@ -76,7 +76,9 @@ bool cmd_runs(struct cli *cli, int argc, char **argv, struct err *e)
     if (argc >= 2 && strcmp(argv[1], "show") == 0)
         return runs_show(cli, argc > 2 ? argv[2] : NULL, e);
     if (argc >= 2 && (argc > 2 || strcmp(argv[1], "list") != 0))
-        return err_set(e, ERR_USAGE, "tacho runs takes 'list', 'show [RUN]' or 'open [RUN]', not '%s'", argv[argc - 1]);
+        return err_set(e, ERR_USAGE,
+                       "tacho runs takes 'list', 'show [RUN]' or 'open [RUN]', not '%s'",
+                       argv[argc - 1]);
     if (!run_arg_data_dir(cli, data, e))
         return false;
     arena_init(&a, "runs", LIMIT_ARENA_REQUEST_BYTES);

@@ -28,7 +28,8 @@ bool cmd_tools(struct cli *cli, int argc, char **argv, struct err *e)
     return ok;
 }
 
-static bool params_take(struct arena *a, int n, char **words, struct tool_param **out, struct err *e)
+static bool params_take(struct arena *a, int n, char **words, struct tool_param **out,
+                        struct err *e)
 {
     *out = ARENA_ARRAY(a, struct tool_param, (size_t)n + 1);
     if (*out == NULL)
@@ -47,10 +48,14 @@ static bool params_take(struct arena *a, int n, char **words, struct tool_param 
 static enum tool_format format_of(enum cli_output output)
 {
     switch (output) {
-    case CLI_OUTPUT_TEXT: return TOOL_TEXT;
-    case CLI_OUTPUT_JSON: return TOOL_JSON;
-    case CLI_OUTPUT_CSV: return TOOL_CSV;
-    case CLI_OUTPUT_XPROF: return TOOL_XPROF;
+    case CLI_OUTPUT_TEXT:
+        return TOOL_TEXT;
+    case CLI_OUTPUT_JSON:
+        return TOOL_JSON;
+    case CLI_OUTPUT_CSV:
+        return TOOL_CSV;
+    case CLI_OUTPUT_XPROF:
+        return TOOL_XPROF;
     }
     return TOOL_TEXT;
 }

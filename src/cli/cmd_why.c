@@ -32,13 +32,16 @@ static struct answer answer_of(struct arena *a, const struct report *r, const ch
             add_number(&w, &f->evidence[i]);
         w.next = arena_printf(a, "tacho report %.*s", STR_ARG(name));
     } else {
-        w.sentence = r->optimal ? S("Nothing found that costs time.")
-                                : S("Nothing found, but too little was measured to say that all is well.");
-        w.next = arena_printf(a, r->is_run ? "tacho goodput %.*s" : "tacho tool hlo_stats %.*s", STR_ARG(name));
+        w.sentence = r->optimal
+                         ? S("Nothing found that costs time.")
+                         : S("Nothing found, but too little was measured to say that all is well.");
+        w.next = arena_printf(a, r->is_run ? "tacho goodput %.*s" : "tacho tool hlo_stats %.*s",
+                              STR_ARG(name));
     }
     for (uint32_t i = 0; i < r->n_key_metrics; i++) {
         const struct table_value *v = &r->key_metrics[i];
-        const struct finding_evidence number = {source, v->column.name, v->cell, v->column.unit, {0}};
+        const struct finding_evidence number = {
+            source, v->column.name, v->cell, v->column.unit, {0}};
         if (v->cell.known)
             add_number(&w, &number);
     }

@@ -74,7 +74,8 @@ const char *flag_type_word(enum flag_type t)
 static enum flag_id find(const char *command, str name)
 {
     for (int i = 0; i < FLAG_N; i++)
-        if (strcmp(flag_table[i].command, command) == 0 && str_eq(name, str_from(flag_table[i].name)))
+        if (strcmp(flag_table[i].command, command) == 0 &&
+            str_eq(name, str_from(flag_table[i].name)))
             return (enum flag_id)i;
     return FLAG_N;
 }
@@ -96,14 +97,17 @@ int flags_take(struct flags *f, const char *command, int argc, char **argv, int 
     if (!takes)
         v.text = "";
     if (!parse_number(flag->type, str_from(v.text), &v.number))
-        return err_set(e, ERR_USAGE, "%s needs %s, not '%.60s'", flag->name, wanted(flag->type), v.text) - 1;
+        return err_set(e, ERR_USAGE, "%s needs %s, not '%.60s'", flag->name, wanted(flag->type),
+                       v.text) -
+               1;
     if (!ARENA_PUSH(&f->arena, f->values, f->n_values, f->values_capacity))
         return arena_full(&f->arena, e) - 1;
     f->values[f->n_values - 1] = v;
     return takes && eq < 0 ? 2 : 1;
 }
 
-const struct flag_value *flags_next(const struct flags *f, enum flag_id id, const struct flag_value *after)
+const struct flag_value *flags_next(const struct flags *f, enum flag_id id,
+                                    const struct flag_value *after)
 {
     for (uint32_t i = after == NULL ? 0 : (uint32_t)(after - f->values) + 1; i < f->n_values; i++)
         if (f->values[i].id == id)

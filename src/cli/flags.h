@@ -48,13 +48,16 @@ void flags_release(struct flags *f);
  * command has no such flag, -1 with e set. Borrows argv. */
 int flags_take(struct flags *f, const char *command, int argc, char **argv, int i, struct err *e);
 
-bool flags_on(const struct flags *f, enum flag_id id);          /* was it given? */
-const char *flags_text(const struct flags *f, enum flag_id id); /* the last value, else the default, else NULL */
+bool flags_on(const struct flags *f, enum flag_id id); /* was it given? */
+const char *flags_text(const struct flags *f,
+                       enum flag_id id); /* the last value, else the default, else NULL */
 /* The last value's number, else the default's; false when there is neither. */
 bool flags_number(const struct flags *f, enum flag_id id, int64_t *out);
 /* The value after `after` (NULL: the first), or NULL. */
-const struct flag_value *flags_next(const struct flags *f, enum flag_id id, const struct flag_value *after);
+const struct flag_value *flags_next(const struct flags *f, enum flag_id id,
+                                    const struct flag_value *after);
 
-const char *flag_type_word(enum flag_type t); /* "text", "duration", ...: docs and `tacho help --json` */
+const char *flag_type_word(
+    enum flag_type t); /* "text", "duration", ...: docs and `tacho help --json` */
 
 #endif

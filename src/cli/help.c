@@ -34,14 +34,16 @@ static void print_global_flags(void)
         print_flag(cli_global_flags[i].name, "", cli_global_flags[i].help, "");
     for (int f = 0; f < CONFIG_N_FIELDS; f++)
         if (config_table[f].flag[0] != '\0')
-            print_flag(config_table[f].flag, cli_config_argument((enum config_field)f), config_table[f].help, "");
+            print_flag(config_table[f].flag, cli_config_argument((enum config_field)f),
+                       config_table[f].help, "");
 }
 
 const char *cli_config_argument(enum config_field f)
 {
     static const char *const words[] = {
-        [CONFIG_TEXT] = "TEXT",   [CONFIG_BOOL] = "",              [CONFIG_I64] = "NUMBER",
-        [CONFIG_BYTES] = "BYTES", [CONFIG_DURATION] = "DURATION", [CONFIG_PATH] = "PATH",
+        [CONFIG_TEXT] = "TEXT",         [CONFIG_BOOL] = "",
+        [CONFIG_I64] = "NUMBER",        [CONFIG_BYTES] = "BYTES",
+        [CONFIG_DURATION] = "DURATION", [CONFIG_PATH] = "PATH",
     };
     return words[config_table[f].type];
 }
@@ -76,7 +78,8 @@ void cli_print_command_help(const struct cli_command *c)
     bool any = false;
     buf_init(&usage, 1 << 16);
     cli_usage(c, &usage);
-    printf("tacho %s: %s\n\nUsage: %.*s\n\n%s\n", c->name, c->summary, STR_ARG(buf_str(&usage)), c->help);
+    printf("tacho %s: %s\n\nUsage: %.*s\n\n%s\n", c->name, c->summary, STR_ARG(buf_str(&usage)),
+           c->help);
     buf_release(&usage);
     for (int i = 0; i < FLAG_N; i++) {
         const struct flag *flag = &flag_table[i];

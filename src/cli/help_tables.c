@@ -78,14 +78,15 @@ static void errors_and_limits(struct json *j)
 {
     BEGIN("errors");
 #define X(name, word, http, exit_status, meaning)                                                  \
-    ROW(json_kcstr(j, "code", word), json_ki64(j, "exit_status", exit_status), json_ki64(j, "http_status", http), \
-        json_kcstr(j, "meaning", meaning));
+    ROW(json_kcstr(j, "code", word), json_ki64(j, "exit_status", exit_status),                     \
+        json_ki64(j, "http_status", http), json_kcstr(j, "meaning", meaning));
 #include "base/errors.def"
 #undef X
     END();
     BEGIN("limits");
 #define X(name, value, unit, meaning)                                                              \
-    ROW(json_kcstr(j, "limit", #name), json_ki64(j, "value", value), row2(j, "unit", unit, "bounds", meaning));
+    ROW(json_kcstr(j, "limit", #name), json_ki64(j, "value", value),                               \
+        row2(j, "unit", unit, "bounds", meaning));
 #include "base/limits.def"
 #undef X
     END();
@@ -100,14 +101,16 @@ static void model(struct json *j)
 #undef X
     END();
     BEGIN("metrics");
-#define X(id, name, unit, meaning) ROW(row2(j, "metric", name, "unit", unit), json_kcstr(j, "meaning", meaning));
+#define X(id, name, unit, meaning)                                                                 \
+    ROW(row2(j, "metric", name, "unit", unit), json_kcstr(j, "meaning", meaning));
 #include "model/metrics.def"
 #undef X
     END();
     BEGIN("findings");
 #define X(symbol, id, layer, trigger, listed, title, confirmed, fixes)                             \
     ROW(row2(j, "finding", id, "title", title), json_kf64(j, "from_percent", trigger),             \
-        json_kf64(j, "listed_from_percent", listed), row2(j, "confirmed_by", confirmed, "fixes", fixes));
+        json_kf64(j, "listed_from_percent", listed),                                               \
+        row2(j, "confirmed_by", confirmed, "fixes", fixes));
 #include "report/findings.def"
 #undef X
     END();

@@ -76,8 +76,8 @@ static bool take_global(struct globals *g, const char *arg)
 }
 
 /* A flag of the command line at argv[i]: how many arguments it took, -1 with e set. */
-static int take_flag(struct globals *g, struct config *c, struct flags *f, int argc, char **argv, int i,
-                     struct err *e)
+static int take_flag(struct globals *g, struct config *c, struct flags *f, int argc, char **argv,
+                     int i, struct err *e)
 {
     int n = g->command == NULL ? 0 : flags_take(f, g->command->name, argc, argv, i, e);
     if (n == 0 && take_global(g, argv[i]))
@@ -137,7 +137,8 @@ static bool set_up_log(const struct config *c, struct err *e)
     const str level = config_text(c, CONFIG_FIELD_log_level);
     const str format = config_text(c, CONFIG_FIELD_log_format);
     if (!str_eq(format, S("text")) && !str_eq(format, S("json")))
-        return err_set(e, ERR_USAGE, "log_format must be text or json, not '%.*s'", STR_ARG(format));
+        return err_set(e, ERR_USAGE, "log_format must be text or json, not '%.*s'",
+                       STR_ARG(format));
     for (int i = 0; i < 4; i++)
         if (str_eq(level, levels[i])) {
             log_setup((enum log_level)i,
@@ -205,7 +206,8 @@ static bool check_count(const struct cli_command *c, int n, struct err *e)
     return err_hint(e, "tacho %s --help", c->name);
 }
 
-static bool run_command(struct cli *cli, const struct globals *g, int argc, char **argv, struct err *e)
+static bool run_command(struct cli *cli, const struct globals *g, int argc, char **argv,
+                        struct err *e)
 {
     if (g->version) {
         puts("tacho " TACHO_VERSION);
@@ -234,8 +236,8 @@ int main_loop(int argc, char **argv)
     struct cli cli = {.config = &config, .flags = &flags};
     flags_init(&flags);
     cli.colour = isatty(STDOUT_FILENO) && getenv("NO_COLOR") == NULL;
-    bool done = config_load(&config, NULL, &e) && take_flags(&g, &config, &flags, &argc, argv, &e) &&
-                set_up_log(&config, &e);
+    bool done = config_load(&config, NULL, &e) &&
+                take_flags(&g, &config, &flags, &argc, argv, &e) && set_up_log(&config, &e);
     cli.output = done ? g.output : output_asked(argc, argv);
     if (done)
         done = run_command(&cli, &g, argc, argv, &e);

@@ -33,7 +33,8 @@ static bool load_facts(struct cli *cli, const char *path, struct report_loaded *
 }
 
 /* The newest profile of the run. One that cannot be read costs its own part of the report only. */
-static void load_run_profile(struct cli *cli, const char *dir, struct report_loaded *l, struct err *why)
+static void load_run_profile(struct cli *cli, const char *dir, struct report_loaded *l,
+                             struct err *why)
 {
     const char *sessions = path_join(&l->facts_arena, dir, S("plugins/profile"));
     if (sessions != NULL && file_is_dir(sessions) && !load_facts(cli, sessions, l, why) &&
@@ -44,8 +45,9 @@ static void load_run_profile(struct cli *cli, const char *dir, struct report_loa
 static void note_failure(struct report *r, const struct err *why)
 {
     if (why->code != ERR_NONE && ARENA_PUSH(&r->arena, r->notes, r->n_notes, r->notes_capacity))
-        r->notes[r->n_notes - 1] = (struct note){
-            S("profile_unreadable"), arena_printf(&r->arena, "the run's newest profile: %s", why->msg), 1};
+        r->notes[r->n_notes - 1] =
+            (struct note){S("profile_unreadable"),
+                          arena_printf(&r->arena, "the run's newest profile: %s", why->msg), 1};
 }
 
 static bool is_profile(enum run_arg_kind kind, const char *path)
@@ -66,7 +68,8 @@ static bool load_profile(struct cli *cli, const char *path, struct report_loaded
         return false;
     const struct report_input in = {
         .subject = arena_printf(&l->facts_arena, "Profile %.*s", STR_ARG(l->profile)),
-        .facts = &l->facts, .profile = l->profile};
+        .facts = &l->facts,
+        .profile = l->profile};
     return report_build(&l->report, &in, e);
 }
 
@@ -81,14 +84,18 @@ bool report_load(struct cli *cli, const char *name, struct report_loaded *out, s
         return false;
     if (is_profile(kind, dir))
         return load_profile(cli, dir, out, e);
-    if (!run_arg_load_any(cli, name, &out->set, dir, e) || !ledger_build(&out->set, &out->ledger, e))
+    if (!run_arg_load_any(cli, name, &out->set, dir, e) ||
+        !ledger_build(&out->set, &out->ledger, e))
         return false;
     out->has_ledger = true;
     if (kind == RUN_ARG_RUN)
         load_run_profile(cli, dir, out, &unread);
     const str subject = arena_printf(&out->set.arena, "Run %.*s", STR_ARG(out->set.run));
-    const struct report_input in = {.subject = subject, .ledger = &out->ledger, .set = &out->set,
-                                    .facts = out->has_facts ? &out->facts : NULL, .profile = out->profile};
+    const struct report_input in = {.subject = subject,
+                                    .ledger = &out->ledger,
+                                    .set = &out->set,
+                                    .facts = out->has_facts ? &out->facts : NULL,
+                                    .profile = out->profile};
     if (!report_build(&out->report, &in, e))
         return false;
     copy_notes(out);

@@ -23,7 +23,8 @@ struct report_loaded {
 
 /* `name` is a RUN (cli/run_arg.h) or a PROFILE (format/profile_open.h); NULL means `last`. The caller
  * releases also on failure. */
-MUST_CHECK bool report_load(struct cli *cli, const char *name, struct report_loaded *out, struct err *e);
+MUST_CHECK bool report_load(struct cli *cli, const char *name, struct report_loaded *out,
+                            struct err *e);
 void report_unload(struct report_loaded *l);
 
 #endif

@@ -23,7 +23,8 @@ bool runs_open(struct cli *cli, const char *run, struct err *e)
     const bool ok = run_find_id(&a, data, str_from(run == NULL ? "last" : run), &found, e) &&
                     local_server_find(data, &server, e);
     if (ok)
-        snprintf(address, sizeof address, "%s/runs/%.*s#token=%s", server.url, STR_ARG(found.run), server.token);
+        snprintf(address, sizeof address, "%s/runs/%.*s#token=%s", server.url, STR_ARG(found.run),
+                 server.token);
     arena_release(&a);
     if (!ok)
         return false;

@@ -23,7 +23,8 @@ static struct cell time_cell(struct arena *a, int64_t wall_ns)
     return cell_text(arena_str(a, (str){text, n}));
 }
 
-static struct table *run_table(struct arena *a, const struct run_view *v, const struct run_summary *s)
+static struct table *run_table(struct arena *a, const struct run_view *v,
+                               const struct run_summary *s)
 {
     struct table *t = table_new(a, S("run"), S("Run"));
     if (t == NULL)
@@ -37,9 +38,11 @@ static struct table *run_table(struct arena *a, const struct run_view *v, const 
     table_value(t, S("started"), S("Started"), time_cell(a, s->started_ns), S(""));
     table_value(t, S("ended"), S("Ended"), time_cell(a, s->ended_ns), S(""));
     table_value(t, S("last"), S("Last record"), time_cell(a, s->last_ns), S(""));
-    table_value(t, S("attempts"), S("Attempts"), v->has_ledger ? cell_u64(v->ledger.n_attempts) : cell_unknown(), S(""));
+    table_value(t, S("attempts"), S("Attempts"),
+                v->has_ledger ? cell_u64(v->ledger.n_attempts) : cell_unknown(), S(""));
     table_value(t, S("hosts"), S("Hosts"), cell_u64(s->n_hosts), S(""));
-    table_value(t, S("step"), S("Last step begun"), s->step >= 0 ? cell_i64(s->step) : cell_unknown(), S(""));
+    table_value(t, S("step"), S("Last step begun"),
+                s->step >= 0 ? cell_i64(s->step) : cell_unknown(), S(""));
     table_value(t, S("framework"), S("Framework"), text_or_unknown(s->framework), S(""));
     table_value(t, S("command"), S("Command"), text_or_unknown(s->argv), S(""));
     table_value(t, S("configs"), S("Configs"), text_or_unknown(s->configs), S(""));
@@ -68,12 +71,18 @@ static struct table *process_table(struct arena *a, const struct record_set *set
         str name, title;
         enum cell_type type;
     } columns[] = {
-        {STR_INIT("attempt"), STR_INIT("Attempt"), CELL_U64},   {STR_INIT("host"), STR_INIT("Host"), CELL_TEXT},
-        {STR_INIT("rank"), STR_INIT("Rank"), CELL_I64},         {STR_INIT("pid"), STR_INIT("Pid"), CELL_TEXT},
-        {STR_INIT("recorder"), STR_INIT("Recorder"), CELL_TEXT}, {STR_INIT("started"), STR_INIT("Started"), CELL_TEXT},
-        {STR_INIT("last"), STR_INIT("Last record"), CELL_TEXT}, {STR_INIT("exit_code"), STR_INIT("Exit code"), CELL_I64},
-        {STR_INIT("signal"), STR_INIT("Signal"), CELL_I64},     {STR_INIT("records"), STR_INIT("Records"), CELL_U64},
-        {STR_INIT("lost"), STR_INIT("Lost"), CELL_U64},         {STR_INIT("journal"), STR_INIT("Journal"), CELL_TEXT},
+        {STR_INIT("attempt"), STR_INIT("Attempt"), CELL_U64},
+        {STR_INIT("host"), STR_INIT("Host"), CELL_TEXT},
+        {STR_INIT("rank"), STR_INIT("Rank"), CELL_I64},
+        {STR_INIT("pid"), STR_INIT("Pid"), CELL_TEXT},
+        {STR_INIT("recorder"), STR_INIT("Recorder"), CELL_TEXT},
+        {STR_INIT("started"), STR_INIT("Started"), CELL_TEXT},
+        {STR_INIT("last"), STR_INIT("Last record"), CELL_TEXT},
+        {STR_INIT("exit_code"), STR_INIT("Exit code"), CELL_I64},
+        {STR_INIT("signal"), STR_INIT("Signal"), CELL_I64},
+        {STR_INIT("records"), STR_INIT("Records"), CELL_U64},
+        {STR_INIT("lost"), STR_INIT("Lost"), CELL_U64},
+        {STR_INIT("journal"), STR_INIT("Journal"), CELL_TEXT},
     };
     for (size_t i = 0; t != NULL && i < sizeof columns / sizeof *columns; i++)
         table_column(t, columns[i].name, columns[i].title, columns[i].type, S(""));
@@ -153,7 +162,8 @@ static bool show(struct cli *cli, struct arena *a, const struct run_view *v, str
     struct run_summary s;
     run_summary_make(v, clock_wall_ns(), a, &s);
     const struct record_set *set = &v->decoder.set;
-    struct table *tables[] = {run_table(a, v, &s), process_table(a, set), session_table(a, set), output_table(a, set)};
+    struct table *tables[] = {run_table(a, v, &s), process_table(a, set), session_table(a, set),
+                              output_table(a, set)};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         if (tables[i] == NULL)
             return arena_full(a, e);

@@ -74,7 +74,8 @@ static struct moment moment_of(str text)
         const double ns = floor(v * 1e3);
         return (struct moment){true, (int64_t)ns, (uint32_t)((v * 1e3 - ns) * 1e3)};
     }
-    if (!str_cut(text, '.', &whole, &part) || !str_to_i64(whole, &us) || us > INT64_MAX / 2000 || us < INT64_MIN / 2000)
+    if (!str_cut(text, '.', &whole, &part) || !str_to_i64(whole, &us) || us > INT64_MAX / 2000 ||
+        us < INT64_MIN / 2000)
         return m;
     int64_t ps = 0;
     for (size_t i = 0; i < 6; i++)
@@ -127,8 +128,11 @@ static bool take_member(struct import *im, struct slice *s, str key)
     const struct {
         str key;
         str *text;
-    } texts[] = {{S("name"), &s->name}, {S("ph"), &s->phase}, {S("cat"), &s->category},
-                 {S("pid"), &s->pid},   {S("tid"), &s->tid}};
+    } texts[] = {{S("name"), &s->name},
+                 {S("ph"), &s->phase},
+                 {S("cat"), &s->category},
+                 {S("pid"), &s->pid},
+                 {S("tid"), &s->tid}};
     if (json_scan_next(&im->scan) == JSON_SCAN_FAILED)
         return false;
     if (str_eq(key, S("args")))
@@ -219,7 +223,8 @@ static void write_slice(struct import *im, struct thread *t, const struct slice 
     for (uint32_t i = 0; i < s->n_args; i++)
         write_argument(im, t->line, &s->args[i]);
     int64_t step;
-    if (str_starts(s->name, S("ProfilerStep#")) && str_to_i64(str_sub(s->name, 13, s->name.n), &step)) {
+    if (str_starts(s->name, S("ProfilerStep#")) &&
+        str_to_i64(str_sub(s->name, 13, s->name.n), &step)) {
         xspace_writer_stat_i64(&im->w, t->line, S("_r"), 1);
         xspace_writer_stat_i64(&im->w, t->line, S("step_num"), step);
     }
@@ -231,7 +236,8 @@ static void write_slice(struct import *im, struct thread *t, const struct slice 
 
 static bool is_kernel(str category)
 {
-    return str_eq_nocase(category, S("kernel")) || str_eq(category, S("gpu_memcpy")) || str_eq(category, S("gpu_memset"));
+    return str_eq_nocase(category, S("kernel")) || str_eq(category, S("gpu_memcpy")) ||
+           str_eq(category, S("gpu_memset"));
 }
 
 static uint64_t span_ps(struct moment from, struct moment to)
@@ -248,7 +254,8 @@ static bool slice_keep(struct import *im, struct slice *s)
     s->category = arena_str(a, s->category);
     struct argument *args = ARENA_ARRAY(a, struct argument, s->n_args);
     for (uint32_t i = 0; args != NULL && i < s->n_args; i++)
-        args[i] = (struct argument){arena_str(a, s->args[i].name), arena_str(a, s->args[i].text), s->args[i].type};
+        args[i] = (struct argument){arena_str(a, s->args[i].name), arena_str(a, s->args[i].text),
+                                    s->args[i].type};
     s->args = args;
     return args != NULL || s->n_args == 0;
 }
@@ -341,12 +348,14 @@ static bool take_document(struct import *im)
         if (is_base && !str_to_i64(im->scan.text, &im->base_ns))
             im->base_ns = 0;
         seen = seen || is_list;
-        if (!(is_list && im->scan.token == JSON_SCAN_ARRAY ? take_list(im) : json_scan_skip(&im->scan)))
+        if (!(is_list && im->scan.token == JSON_SCAN_ARRAY ? take_list(im)
+                                                           : json_scan_skip(&im->scan)))
             return false;
         if (im->cut)
             return true;
     }
-    return seen && im->scan.token == JSON_SCAN_OBJECT_END && json_scan_next(&im->scan) == JSON_SCAN_END;
+    return seen && im->scan.token == JSON_SCAN_OBJECT_END &&
+           json_scan_next(&im->scan) == JSON_SCAN_END;
 }
 
 static void warn(struct import *im, uint64_t n, const char *what)
@@ -370,7 +379,8 @@ static void name_planes(struct import *im)
         else if (n_hosts == 1)
             p->plane->name = S("/host:CPU");
         else
-            p->plane->name = arena_printf(&im->w.arena, "/host:CPU %.*s %.*s", STR_ARG(name), STR_ARG(p->pid));
+            p->plane->name =
+                arena_printf(&im->w.arena, "/host:CPU %.*s %.*s", STR_ARG(name), STR_ARG(p->pid));
     }
 }
 
@@ -385,7 +395,8 @@ static void name_streams(struct import *im)
         size_t digits = name.n;
         while (digits > 0 && name.p[digits - 1] >= '0' && name.p[digits - 1] <= '9')
             digits--;
-        t->line->name = arena_printf(&im->w.arena, "Stream #%.*s", STR_ARG(str_sub(name, digits, name.n)));
+        t->line->name =
+            arena_printf(&im->w.arena, "Stream #%.*s", STR_ARG(str_sub(name, digits, name.n)));
     }
 }
 

@@ -9,16 +9,16 @@
 #include "base/file.h"
 #include "base/limits.h"
 
-#define LATEST_S 8.0e9      /* beyond this differences of nanoseconds do not fit */
-#define LONGEST_S 1.0e9     /* of one save or restore */
+#define LATEST_S 8.0e9  /* beyond this differences of nanoseconds do not fit */
+#define LONGEST_S 1.0e9 /* of one save or restore */
 
 struct parse { /* one file being read */
     struct record_set *set;
     const char *name;
     uint64_t good, bad, unknown, other_job;
     uint64_t first_bad_line, first_bad_byte;
-    uint64_t line, byte; /* of the value at hand */
-    char why[JSON_ERROR_TEXT_LENGTH];     /* what was wrong with the first bad one */
+    uint64_t line, byte;              /* of the value at hand */
+    char why[JSON_ERROR_TEXT_LENGTH]; /* what was wrong with the first bad one */
 };
 
 /* What a flat key says. Order of the table is the order of trial: one entry says one thing. */
@@ -175,10 +175,11 @@ static void add_slices(struct parse *p, const json_t *o)
     }
     struct record *r = add(p, RECORD_ELASTIC, ns, 0);
     if (r != NULL)
-        r->text = arena_printf(&p->set->arena, "%lld/%lld/%lld",
-                               (long long)json_integer_value(json_object_get(o, "active_slices")),
-                               (long long)json_integer_value(json_object_get(o, "total_slices")),
-                               (long long)json_integer_value(json_object_get(o, "available_slices")));
+        r->text =
+            arena_printf(&p->set->arena, "%lld/%lld/%lld",
+                         (long long)json_integer_value(json_object_get(o, "active_slices")),
+                         (long long)json_integer_value(json_object_get(o, "total_slices")),
+                         (long long)json_integer_value(json_object_get(o, "available_slices")));
 }
 
 static void add_metric(struct parse *p, const json_t *o, str name, const json_t *value)
@@ -322,9 +323,9 @@ static bool parse_document(struct parse *p, str text, struct err *e, bool *ok)
     json_error_t je;
     json_t *v = json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES, &je);
     if (v == NULL) {
-        *ok = text.p[0] != '[' ||
-              err_at(e, ERR_PARSE, (uint64_t)(je.position > 0 ? je.position : 0), "'%s', line %d: %s",
-                     p->name, je.line, je.text);
+        *ok =
+            text.p[0] != '[' || err_at(e, ERR_PARSE, (uint64_t)(je.position > 0 ? je.position : 0),
+                                       "'%s', line %d: %s", p->name, je.line, je.text);
         return text.p[0] == '[';
     }
     *ok = true;
@@ -347,20 +348,19 @@ static bool finish(struct parse *p, struct err *e)
     if (p->good == 0 && p->other_job == 0 && p->bad + p->unknown == 0)
         return err_at(e, ERR_PARSE, 0, "'%s' holds no entry", p->name);
     if (p->good == 0 && p->other_job == 0)
-        return err_at(e, ERR_PARSE, p->first_bad_byte,
-                      "'%s' holds no entry: line %llu is %s", p->name,
-                      (unsigned long long)p->first_bad_line, p->why);
+        return err_at(e, ERR_PARSE, p->first_bad_byte, "'%s' holds no entry: line %llu is %s",
+                      p->name, (unsigned long long)p->first_bad_line, p->why);
     if (p->bad > 0)
         record_set_note(s, S("bad_line"), p->bad,
-                        "lines that are no entries, in '%s' first line %llu (byte %llu): %s", p->name,
-                        (unsigned long long)p->first_bad_line,
+                        "lines that are no entries, in '%s' first line %llu (byte %llu): %s",
+                        p->name, (unsigned long long)p->first_bad_line,
                         (unsigned long long)p->first_bad_byte, p->why);
     if (p->unknown > 0)
         record_set_note(s, S("unknown_entry"), p->unknown,
                         "entries of a kind that is not known, in '%s'", p->name);
     if (p->other_job > 0)
-        record_set_note(s, S("other_job"), p->other_job,
-                        "entries of other jobs, left out, in '%s'", p->name);
+        record_set_note(s, S("other_job"), p->other_job, "entries of other jobs, left out, in '%s'",
+                        p->name);
     return true;
 }
 
@@ -445,13 +445,15 @@ static void drop_repeats(struct record_set *s)
     for (uint32_t i = 0; i < s->n_records; i++) {
         bool repeat = false;
         for (uint32_t k = kept; !repeat && k > 0 && kept - k < 64 &&
-                                s->records[k - 1].wall_ns == s->records[i].wall_ns; k--)
+                                s->records[k - 1].wall_ns == s->records[i].wall_ns;
+             k--)
             repeat = same(&s->records[k - 1], &s->records[i]);
         if (!repeat)
             s->records[kept++] = s->records[i];
     }
     if (kept < s->n_records)
-        record_set_note(s, S("repeated_entry"), s->n_records - kept, "exact repeats of entries, left out");
+        record_set_note(s, S("repeated_entry"), s->n_records - kept,
+                        "exact repeats of entries, left out");
     s->n_records = kept;
 }
 
@@ -460,8 +462,8 @@ static bool load_file(struct record_set *s, const char *path, struct err *e)
     str text;
     struct arena a;
     arena_init(&a, "entries file", LIMIT_ENTRIES_FILE_BYTES + LIMIT_JSON_LINE_BYTES);
-    const bool ok = file_read(&a, path, LIMIT_ENTRIES_FILE_BYTES, &text, e) &&
-                    entries_parse(s, text, path, e);
+    const bool ok =
+        file_read(&a, path, LIMIT_ENTRIES_FILE_BYTES, &text, e) && entries_parse(s, text, path, e);
     arena_release(&a);
     return ok;
 }

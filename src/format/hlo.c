@@ -19,9 +19,15 @@ struct parser {
     } index;
 };
 
-static bool full(struct parser *p) { return arena_full(p->arena, p->err); }
+static bool full(struct parser *p)
+{
+    return arena_full(p->arena, p->err);
+}
 
-static struct wire inside(const struct wire *w) { return wire_from(w->bytes, wire_bytes_pos(w)); }
+static struct wire inside(const struct wire *w)
+{
+    return wire_from(w->bytes, wire_bytes_pos(w));
+}
 
 /* Adds the current field, packed or single, to a list of numbers. */
 static bool take_numbers(struct parser *p, const struct wire *w, struct hlo_numbers *out)
@@ -98,13 +104,26 @@ static bool parse_metadata(struct parser *p, struct wire w, struct hlo_instructi
 {
     while (wire_next(&w))
         switch (w.field) {
-        case 1: in->op_type = w.bytes; break;
-        case 2: in->op_name = w.bytes; break;
-        case 3: in->source_file = w.bytes; break;
-        case 4: in->source_line = (int64_t)w.number; break;
-        case 12: in->deduplicated_name = w.bytes; break;
-        case 15: in->stack_frame_id = (int64_t)w.number; break;
-        default: break;
+        case 1:
+            in->op_type = w.bytes;
+            break;
+        case 2:
+            in->op_name = w.bytes;
+            break;
+        case 3:
+            in->source_file = w.bytes;
+            break;
+        case 4:
+            in->source_line = (int64_t)w.number;
+            break;
+        case 12:
+            in->deduplicated_name = w.bytes;
+            break;
+        case 15:
+            in->stack_frame_id = (int64_t)w.number;
+            break;
+        default:
+            break;
         }
     return wire_ok(&w, p->err);
 }
@@ -121,14 +140,29 @@ static bool parse_window(struct parser *p, struct wire w, struct hlo_instruction
         struct wire v = inside(&w);
         while (wire_next(&v))
             switch (v.field) {
-            case 1: d->size = (int64_t)v.number; break;
-            case 2: d->stride = (int64_t)v.number; break;
-            case 3: d->pad_low = (int64_t)v.number; break;
-            case 4: d->pad_high = (int64_t)v.number; break;
-            case 5: d->window_dilation = (int64_t)v.number; break;
-            case 6: d->base_dilation = (int64_t)v.number; break;
-            case 7: d->reversed = v.number != 0; break;
-            default: break;
+            case 1:
+                d->size = (int64_t)v.number;
+                break;
+            case 2:
+                d->stride = (int64_t)v.number;
+                break;
+            case 3:
+                d->pad_low = (int64_t)v.number;
+                break;
+            case 4:
+                d->pad_high = (int64_t)v.number;
+                break;
+            case 5:
+                d->window_dilation = (int64_t)v.number;
+                break;
+            case 6:
+                d->base_dilation = (int64_t)v.number;
+                break;
+            case 7:
+                d->reversed = v.number != 0;
+                break;
+            default:
+                break;
             }
         if (!wire_ok(&v, p->err))
             return false;
@@ -141,16 +175,35 @@ static bool parse_conv(struct parser *p, struct wire w, struct hlo_conv_dims *c)
     while (wire_next(&w)) {
         bool ok = true;
         switch (w.field) {
-        case 3: c->kernel_input_feature = (int64_t)w.number; break;
-        case 4: c->kernel_output_feature = (int64_t)w.number; break;
-        case 6: ok = take_numbers(p, &w, &c->kernel_spatial); break;
-        case 7: c->input_batch = (int64_t)w.number; break;
-        case 8: c->input_feature = (int64_t)w.number; break;
-        case 9: c->output_batch = (int64_t)w.number; break;
-        case 10: c->output_feature = (int64_t)w.number; break;
-        case 11: ok = take_numbers(p, &w, &c->input_spatial); break;
-        case 12: ok = take_numbers(p, &w, &c->output_spatial); break;
-        default: break;
+        case 3:
+            c->kernel_input_feature = (int64_t)w.number;
+            break;
+        case 4:
+            c->kernel_output_feature = (int64_t)w.number;
+            break;
+        case 6:
+            ok = take_numbers(p, &w, &c->kernel_spatial);
+            break;
+        case 7:
+            c->input_batch = (int64_t)w.number;
+            break;
+        case 8:
+            c->input_feature = (int64_t)w.number;
+            break;
+        case 9:
+            c->output_batch = (int64_t)w.number;
+            break;
+        case 10:
+            c->output_feature = (int64_t)w.number;
+            break;
+        case 11:
+            ok = take_numbers(p, &w, &c->input_spatial);
+            break;
+        case 12:
+            ok = take_numbers(p, &w, &c->output_spatial);
+            break;
+        default:
+            break;
         }
         if (!ok)
             return false;
@@ -192,13 +245,22 @@ static bool parse_part(struct parser *p, const struct wire *w, struct hlo_instru
     if (w->type != WIRE_LEN)
         return true;
     switch (w->field) {
-    case 3: return parse_shape(p, inside(w), 0, &in->shape);
-    case 7: return parse_metadata(p, inside(w), in);
-    case 15: return parse_window(p, inside(w), in);
-    case 16: in->has_conv = true; return parse_conv(p, inside(w), &in->conv);
-    case 30: in->has_dot = true; return parse_dot(p, inside(w), &in->dot);
-    case 49: return parse_group(p, inside(w), in, groups_capacity);
-    default: return true;
+    case 3:
+        return parse_shape(p, inside(w), 0, &in->shape);
+    case 7:
+        return parse_metadata(p, inside(w), in);
+    case 15:
+        return parse_window(p, inside(w), in);
+    case 16:
+        in->has_conv = true;
+        return parse_conv(p, inside(w), &in->conv);
+    case 30:
+        in->has_dot = true;
+        return parse_dot(p, inside(w), &in->dot);
+    case 49:
+        return parse_group(p, inside(w), in, groups_capacity);
+    default:
+        return true;
     }
 }
 
@@ -207,20 +269,48 @@ static bool parse_instruction(struct parser *p, struct wire w, struct hlo_instru
     uint32_t groups_capacity = 0;
     while (wire_next(&w)) {
         switch (w.field) {
-        case 1: in->name = w.bytes; break;
-        case 2: in->opcode = w.bytes; break;
-        case 9: in->parameter_number = (int64_t)w.number; break;
-        case 11: in->fusion_kind = w.bytes; break;
-        case 13: in->tuple_index = (int64_t)w.number; break;
-        case 26: in->channel_id = (int64_t)w.number; break;
-        case 28: in->custom_call_target = w.bytes; break;
-        case 35: in->id = (int64_t)w.number; break;
-        case 47: in->is_host_transfer = w.number != 0; break;
-        case 50: in->feature_group_count = (int64_t)w.number; break;
-        case 58: in->batch_group_count = (int64_t)w.number; break;
-        case 63: in->comparison_direction = w.bytes; break;
-        case 71: in->use_global_device_ids = w.number != 0; break;
-        case 77: in->api_version = (int64_t)w.number; break;
+        case 1:
+            in->name = w.bytes;
+            break;
+        case 2:
+            in->opcode = w.bytes;
+            break;
+        case 9:
+            in->parameter_number = (int64_t)w.number;
+            break;
+        case 11:
+            in->fusion_kind = w.bytes;
+            break;
+        case 13:
+            in->tuple_index = (int64_t)w.number;
+            break;
+        case 26:
+            in->channel_id = (int64_t)w.number;
+            break;
+        case 28:
+            in->custom_call_target = w.bytes;
+            break;
+        case 35:
+            in->id = (int64_t)w.number;
+            break;
+        case 47:
+            in->is_host_transfer = w.number != 0;
+            break;
+        case 50:
+            in->feature_group_count = (int64_t)w.number;
+            break;
+        case 58:
+            in->batch_group_count = (int64_t)w.number;
+            break;
+        case 63:
+            in->comparison_direction = w.bytes;
+            break;
+        case 71:
+            in->use_global_device_ids = w.number != 0;
+            break;
+        case 77:
+            in->api_version = (int64_t)w.number;
+            break;
         default:
             if (!parse_part(p, &w, in, &groups_capacity))
                 return false;
@@ -237,11 +327,20 @@ static bool parse_computation(struct parser *p, struct wire w)
     struct hlo_computation c = {.first = m->n_instructions};
     while (wire_next(&w)) {
         switch (w.field) {
-        case 1: c.name = w.bytes; break;
-        case 5: c.id = (int64_t)w.number; break;
-        case 6: c.root_id = (int64_t)w.number; break;
-        case 7: c.is_fusion = w.number != 0; break;
-        default: break;
+        case 1:
+            c.name = w.bytes;
+            break;
+        case 5:
+            c.id = (int64_t)w.number;
+            break;
+        case 6:
+            c.root_id = (int64_t)w.number;
+            break;
+        case 7:
+            c.is_fusion = w.number != 0;
+            break;
+        default:
+            break;
         }
         if (w.field != 2 || w.type != WIRE_LEN)
             continue;
@@ -267,11 +366,20 @@ static bool parse_location(struct parser *p, struct wire w)
     struct hlo_frame f = {0};
     while (wire_next(&w))
         switch (w.field) {
-        case 1: file = (int64_t)w.number; break;
-        case 2: function = (int64_t)w.number; break;
-        case 3: f.line = (int64_t)w.number; break;
-        case 4: f.column = (int64_t)w.number; break;
-        default: break;
+        case 1:
+            file = (int64_t)w.number;
+            break;
+        case 2:
+            function = (int64_t)w.number;
+            break;
+        case 3:
+            f.line = (int64_t)w.number;
+            break;
+        case 4:
+            f.column = (int64_t)w.number;
+            break;
+        default:
+            break;
         }
     f.file = name_at(x->files, x->n_files, file);
     f.function = name_at(x->functions, x->n_functions, function);
@@ -332,12 +440,23 @@ static bool parse_module(struct parser *p, struct wire w)
     while (wire_next(&w)) {
         bool ok = true;
         switch (w.field) {
-        case 1: m->name = w.bytes; break;
-        case 3: ok = w.type != WIRE_LEN || parse_computation(p, inside(&w)); break;
-        case 5: m->id = (int64_t)w.number; break;
-        case 6: m->entry_id = (int64_t)w.number; break;
-        case 17: ok = w.type != WIRE_LEN || parse_frames(p, inside(&w)); break;
-        default: break;
+        case 1:
+            m->name = w.bytes;
+            break;
+        case 3:
+            ok = w.type != WIRE_LEN || parse_computation(p, inside(&w));
+            break;
+        case 5:
+            m->id = (int64_t)w.number;
+            break;
+        case 6:
+            m->entry_id = (int64_t)w.number;
+            break;
+        case 17:
+            ok = w.type != WIRE_LEN || parse_frames(p, inside(&w));
+            break;
+        default:
+            break;
         }
         if (!ok)
             return false;

@@ -59,7 +59,8 @@ static void walk_str(struct index_walk *w, str *s)
 }
 
 /* A count of elements that take at least `least` bytes each; reading makes the array. */
-static void *walk_array(struct index_walk *w, const void *items, uint32_t *n, size_t least, size_t size)
+static void *walk_array(struct index_walk *w, const void *items, uint32_t *n, size_t least,
+                        size_t size)
 {
     index_walk_u32(w, n);
     void *array = (void *)(uintptr_t)items;
@@ -78,7 +79,8 @@ bool index_walk_ok(const struct index_walk *w, const char *what, struct err *e)
         return buf_ok(w->out, what, e);
     if (w->a != NULL && w->a->overflow)
         return arena_full(w->a, e);
-    return (!w->bad && w->at == w->in.n) || err_at(e, ERR_PARSE, w->at, "%s of the index is damaged", what);
+    return (!w->bad && w->at == w->in.n) ||
+           err_at(e, ERR_PARSE, w->at, "%s of the index is damaged", what);
 }
 
 void index_walk_block(struct index_walk *w, struct index_block *b)
@@ -256,7 +258,8 @@ static void walk_map(struct index_walk *w, struct map_u64_u32 *m, uint32_t limit
 
 void index_walk_plane(struct index_walk *w, struct trace_plane *p)
 {
-    p->event_metadata = walk_array(w, p->event_metadata, &p->n_event_metadata, 28, sizeof *p->event_metadata);
+    p->event_metadata =
+        walk_array(w, p->event_metadata, &p->n_event_metadata, 28, sizeof *p->event_metadata);
     for (uint32_t i = 0; i < p->n_event_metadata; i++)
         walk_metadata(w, &p->event_metadata[i]);
     walk_stats(w, &p->stats);
@@ -288,7 +291,8 @@ bool index_trace_check(const struct trace *t, struct err *e)
              g->n_bytes <= TRACE_GROUP_BYTES_MAX(g->n_events);
     }
     for (uint32_t i = 0; i < t->n_planes; i++) {
-        ok = ok && t->planes[i].first_line <= t->n_lines && t->planes[i].n_lines <= t->n_lines - t->planes[i].first_line;
+        ok = ok && t->planes[i].first_line <= t->n_lines &&
+             t->planes[i].n_lines <= t->n_lines - t->planes[i].first_line;
         n_lines += t->planes[i].n_lines;
     }
     for (uint32_t i = 0; ok && i < t->n_lines; i++) {

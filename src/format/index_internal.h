@@ -16,7 +16,12 @@
 #define INDEX_VERSION 1
 #define INDEX_FEATURES 0u /* required-feature bits that we understand */
 
-enum index_block_kind { INDEX_BLOCK_GROUP = 1, INDEX_BLOCK_TRACE = 2, INDEX_BLOCK_PLANE = 3, INDEX_BLOCK_DIRECTORY = 4 };
+enum index_block_kind {
+    INDEX_BLOCK_GROUP = 1,
+    INDEX_BLOCK_TRACE = 2,
+    INDEX_BLOCK_PLANE = 3,
+    INDEX_BLOCK_DIRECTORY = 4
+};
 
 struct index_block {
     uint32_t kind; /* others than those above are passed over */

@@ -13,9 +13,9 @@
 
 /* What the loaded trace needs to fetch a row group. */
 struct reader {
-    int fd;                      /* owned */
+    int fd; /* owned */
     uint64_t size_bytes;
-    struct index_block *groups;  /* by row group; in the trace's arena */
+    struct index_block *groups; /* by row group; in the trace's arena */
     uint32_t n_groups;
 };
 
@@ -25,7 +25,8 @@ bool index_identify(int xspace_fd, struct index_identity *out, struct err *e)
     if (fstat(xspace_fd, &st) != 0)
         return err_sys(e, "cannot look at the XSpace");
     *out = (struct index_identity){.size_bytes = (uint64_t)st.st_size,
-                                   .mtime_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec};
+                                   .mtime_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 +
+                                               st.st_mtim.tv_nsec};
     const size_t n = out->size_bytes < ENDS_BYTES ? (size_t)out->size_bytes : ENDS_BYTES;
     uint8_t *ends = map_alloc(ENDS_BYTES, 2);
     const bool ok = file_pread_all(xspace_fd, ends, n, 0, e) &&
@@ -43,7 +44,8 @@ static bool footer_read(int fd, struct index_footer *f, uint64_t *size_bytes, st
     if (*size_bytes < INDEX_HEADER_BYTES + INDEX_FOOTER_BYTES)
         return err_at(e, ERR_PARSE, 0, "not an index: too short");
     const uint64_t at = *size_bytes - INDEX_FOOTER_BYTES;
-    if (!file_pread_all(fd, head, sizeof head, 0, e) || !file_pread_all(fd, bytes, sizeof bytes, at, e))
+    if (!file_pread_all(fd, head, sizeof head, 0, e) ||
+        !file_pread_all(fd, bytes, sizeof bytes, at, e))
         return false;
     struct index_walk w = {.in = {bytes, sizeof bytes}};
     uint32_t crc;
@@ -54,14 +56,16 @@ static bool footer_read(int fd, struct index_footer *f, uint64_t *size_bytes, st
         crc != crc32c(0, bytes, covered))
         return err_at(e, ERR_PARSE, at, "not a whole index");
     return (f->version == INDEX_VERSION && (f->features & ~INDEX_FEATURES) == 0) ||
-           err_set(e, ERR_TOO_NEW, "the index has version %u and features %#x", f->version, f->features);
+           err_set(e, ERR_TOO_NEW, "the index has version %u and features %#x", f->version,
+                   f->features);
 }
 
 static bool footer_is_of(const struct index_footer *f, int xspace_fd, struct err *e)
 {
     struct index_identity id;
     return index_identify(xspace_fd, &id, e) &&
-           ((id.size_bytes == f->of.size_bytes && id.mtime_ns == f->of.mtime_ns && id.ends_crc == f->of.ends_crc) ||
+           ((id.size_bytes == f->of.size_bytes && id.mtime_ns == f->of.mtime_ns &&
+             id.ends_crc == f->of.ends_crc) ||
             err_set(e, ERR_CONFLICT, "the index is of another XSpace"));
 }
 
@@ -74,7 +78,8 @@ bool index_is_of(int fd, int xspace_fd)
 }
 
 /* The content of a block into out[raw_bytes]. */
-static bool block_read(int fd, uint64_t size_bytes, const struct index_block *b, void *out, struct err *e)
+static bool block_read(int fd, uint64_t size_bytes, const struct index_block *b, void *out,
+                       struct err *e)
 {
     if (b->offset > size_bytes || b->packed_bytes > size_bytes - b->offset)
         return err_at(e, ERR_PARSE, b->offset, "a block of the index lies beyond its end");
@@ -88,7 +93,8 @@ static bool block_read(int fd, uint64_t size_bytes, const struct index_block *b,
     return ok;
 }
 
-static bool block_take(const struct reader *r, const struct index_block *b, struct arena *a, str *out, struct err *e)
+static bool block_take(const struct reader *r, const struct index_block *b, struct arena *a,
+                       str *out, struct err *e)
 {
     if (b->raw_bytes > LIMIT_INDEX_BLOCK_BYTES)
         return err_at(e, ERR_LIMIT, b->offset, "a block of the index is too large");
@@ -133,7 +139,8 @@ static bool directory_read(const struct reader *r, const struct index_footer *f,
     return index_walk_ok(&w, "the directory", e);
 }
 
-static bool trace_block_read(const struct reader *r, const struct directory *d, struct trace *t, struct err *e)
+static bool trace_block_read(const struct reader *r, const struct directory *d, struct trace *t,
+                             struct err *e)
 {
     for (uint32_t i = 0; i < d->n; i++) {
         str raw;
@@ -149,7 +156,8 @@ static bool trace_block_read(const struct reader *r, const struct directory *d, 
 }
 
 /* Every plane's dictionary and every row group's place, each exactly once. */
-static bool blocks_read(struct reader *r, const struct directory *d, struct trace *t, bool lines_only, struct err *e)
+static bool blocks_read(struct reader *r, const struct directory *d, struct trace *t,
+                        bool lines_only, struct err *e)
 {
     uint64_t n_planes = 0, n_groups = 0;
     uint8_t *seen = ARENA_ARRAY(&t->arena, uint8_t, (size_t)t->n_planes + 1);

@@ -11,15 +11,16 @@
 
 struct writer {
     int fd;
-    uint64_t at;             /* bytes written */
-    ZSTD_CCtx *zstd;         /* owned */
-    struct buf packed;       /* scratch */
-    struct buf blocks;       /* the directory */
+    uint64_t at;       /* bytes written */
+    ZSTD_CCtx *zstd;   /* owned */
+    struct buf packed; /* scratch */
+    struct buf blocks; /* the directory */
     uint32_t n_blocks;
 };
 
 /* Compresses one block and writes it; where it lies is answered in b. */
-static bool block_write(struct writer *w, uint32_t kind, uint32_t id, str raw, struct index_block *b, struct err *e)
+static bool block_write(struct writer *w, uint32_t kind, uint32_t id, str raw,
+                        struct index_block *b, struct err *e)
 {
     if (raw.n > LIMIT_INDEX_BLOCK_BYTES)
         return err_set(e, ERR_LIMIT, "a block of the index is larger than %llu bytes",
@@ -28,9 +29,11 @@ static bool block_write(struct writer *w, uint32_t kind, uint32_t id, str raw, s
     char *room = buf_reserve(&w->packed, ZSTD_compressBound(raw.n));
     if (room == NULL)
         return buf_ok(&w->packed, "a block of the index", e);
-    const size_t n = ZSTD_compressCCtx(w->zstd, room, ZSTD_compressBound(raw.n), raw.p, raw.n, ZSTD_LEVEL);
+    const size_t n =
+        ZSTD_compressCCtx(w->zstd, room, ZSTD_compressBound(raw.n), raw.p, raw.n, ZSTD_LEVEL);
     if (ZSTD_isError(n))
-        return err_set(e, ERR_INTERNAL, "cannot compress a block of the index: %s", ZSTD_getErrorName(n));
+        return err_set(e, ERR_INTERNAL, "cannot compress a block of the index: %s",
+                       ZSTD_getErrorName(n));
     *b = (struct index_block){.kind = kind,
                               .id = id,
                               .offset = w->at,
@@ -71,11 +74,13 @@ static bool dictionaries_add(struct writer *w, struct trace *t, struct err *e)
     buf_init(&raw, LIMIT_INDEX_BLOCK_BYTES);
     struct index_walk walk = {.out = &raw};
     index_walk_trace(&walk, t);
-    bool ok = index_walk_ok(&walk, "the trace block", e) && block_add(w, INDEX_BLOCK_TRACE, 0, buf_str(&raw), e);
+    bool ok = index_walk_ok(&walk, "the trace block", e) &&
+              block_add(w, INDEX_BLOCK_TRACE, 0, buf_str(&raw), e);
     for (uint32_t i = 0; i < t->n_planes && ok; i++) {
         buf_clear(&raw);
         index_walk_plane(&walk, &t->planes[i]);
-        ok = index_walk_ok(&walk, "a dictionary", e) && block_add(w, INDEX_BLOCK_PLANE, i, buf_str(&raw), e);
+        ok = index_walk_ok(&walk, "a dictionary", e) &&
+             block_add(w, INDEX_BLOCK_PLANE, i, buf_str(&raw), e);
     }
     buf_release(&raw);
     return ok;
@@ -98,7 +103,8 @@ static bool header_write(struct writer *w, struct err *e)
 
 static bool footer_write(struct writer *w, const struct index_identity *of, struct err *e)
 {
-    struct index_footer f = {.version = INDEX_VERSION, .features = INDEX_FEATURES, .of = *of, .n_blocks = w->n_blocks};
+    struct index_footer f = {
+        .version = INDEX_VERSION, .features = INDEX_FEATURES, .of = *of, .n_blocks = w->n_blocks};
     struct buf b;
     if (!block_write(w, INDEX_BLOCK_DIRECTORY, 0, buf_str(&w->blocks), &f.directory, e))
         return false;
@@ -108,8 +114,9 @@ static bool footer_write(struct writer *w, const struct index_identity *of, stru
     uint32_t crc = crc32c(0, b.p, b.n);
     index_walk_u32(&walk, &crc);
     buf_add_str(&b, S(INDEX_END_MAGIC));
-    const bool ok = index_walk_ok(&walk, "the footer", e) &&
-                    (file_pwrite_all(w->fd, b.p, b.n, w->at, e) || err_wrap(e, "cannot write the index"));
+    const bool ok =
+        index_walk_ok(&walk, "the footer", e) &&
+        (file_pwrite_all(w->fd, b.p, b.n, w->at, e) || err_wrap(e, "cannot write the index"));
     buf_release(&b);
     return ok;
 }

@@ -15,9 +15,9 @@
 struct json_input {
     int fd;
     bool is_gzip, at_end;
-    uint64_t file_pos;        /* of the next byte to read */
-    uint64_t base;            /* position of window[0] in the text */
-    size_t at, n;             /* next byte, bytes in window */
+    uint64_t file_pos; /* of the next byte to read */
+    uint64_t base;     /* position of window[0] in the text */
+    size_t at, n;      /* next byte, bytes in window */
     z_stream z;
     uint8_t raw[WINDOW_BYTES]; /* compressed */
     uint8_t window[WINDOW_BYTES];
@@ -75,7 +75,8 @@ static int refill(struct json_scan *s)
     struct json_input *const in = s->input;
     in->base += in->n;
     in->at = in->n = 0;
-    const bool ok = in->is_gzip ? inflate_more(in, &s->failure) : read_raw(in, in->window, &in->n, &s->failure);
+    const bool ok =
+        in->is_gzip ? inflate_more(in, &s->failure) : read_raw(in, in->window, &in->n, &s->failure);
     return ok && in->n > 0 ? in->window[0] : -1;
 }
 
@@ -100,7 +101,8 @@ static uint64_t position(const struct json_scan *s)
 
 static enum json_scan_token fail(struct json_scan *s, const char *what)
 {
-    s->at_end = s->failure.code == ERR_NONE && s->input->at >= s->input->n && peek(s) < 0 && s->failure.code == ERR_NONE;
+    s->at_end = s->failure.code == ERR_NONE && s->input->at >= s->input->n && peek(s) < 0 &&
+                s->failure.code == ERR_NONE;
     if (s->failure.code == ERR_NONE)
         err_at(&s->failure, ERR_PARSE, position(s), "%s", what);
     return s->token = JSON_SCAN_FAILED;
@@ -138,7 +140,9 @@ static bool take_hex4(struct json_scan *s, uint32_t *out)
     *out = 0;
     for (int i = 0; i < 4; i++) {
         const int c = take(s);
-        const int digit = c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+        const int digit = c >= '0' && c <= '9'                 ? c - '0'
+                          : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
+                                                               : -1;
         if (c < 0 || digit < 0)
             return false;
         *out = *out << 4 | (uint32_t)digit;
@@ -197,7 +201,8 @@ static bool take_string(struct json_scan *s)
     buf_clear(&s->scratch);
     for (;;) {
         const size_t from = in->at;
-        while (in->at < in->n && in->window[in->at] != '"' && in->window[in->at] != '\\' && in->window[in->at] >= 0x20)
+        while (in->at < in->n && in->window[in->at] != '"' && in->window[in->at] != '\\' &&
+               in->window[in->at] >= 0x20)
             in->at++;
         const str run = {(const char *)in->window + from, in->at - from};
         const bool at_quote = in->at < in->n && in->window[in->at] == '"';
@@ -259,7 +264,8 @@ static bool is_number(str t)
 static enum json_scan_token take_word(struct json_scan *s)
 {
     buf_clear(&s->scratch);
-    for (int c; (c = peek(s)) >= 0 && strchr(",:]}{[\" \t\r\n", c) == NULL && s->scratch.n < 512; s->input->at++)
+    for (int c; (c = peek(s)) >= 0 && strchr(",:]}{[\" \t\r\n", c) == NULL && s->scratch.n < 512;
+         s->input->at++)
         buf_add_char(&s->scratch, (char)c);
     s->text = buf_str(&s->scratch);
     if (str_eq(s->text, S("true")))
@@ -268,8 +274,10 @@ static enum json_scan_token take_word(struct json_scan *s)
         return JSON_SCAN_FALSE;
     if (str_eq(s->text, S("null")))
         return JSON_SCAN_NULL;
-    const str bare = str_sub(s->text, s->text.n > 0 && (s->text.p[0] == '-' || s->text.p[0] == '+'), s->text.n);
-    if (str_eq_nocase(bare, S("inf")) || str_eq_nocase(bare, S("nan")) || str_eq_nocase(bare, S("infinity"))) {
+    const str bare =
+        str_sub(s->text, s->text.n > 0 && (s->text.p[0] == '-' || s->text.p[0] == '+'), s->text.n);
+    if (str_eq_nocase(bare, S("inf")) || str_eq_nocase(bare, S("nan")) ||
+        str_eq_nocase(bare, S("infinity"))) {
         s->n_not_finite++;
         return JSON_SCAN_NUMBER;
     }
@@ -331,7 +339,8 @@ enum json_scan_token json_scan_next(struct json_scan *s)
     s->text = (str){0};
     if (s->depth == 0 && s->want == JSON_SCAN_COMMA) {
         s->pos = position(s);
-        return c < 0 && s->failure.code == ERR_NONE ? (s->token = JSON_SCAN_END) : fail(s, "more than one value");
+        return c < 0 && s->failure.code == ERR_NONE ? (s->token = JSON_SCAN_END)
+                                                    : fail(s, "more than one value");
     }
     const char closing = s->depth == 0 ? '\0' : s->open[s->depth - 1] == '{' ? '}' : ']';
     if (s->want == JSON_SCAN_COMMA && c == ',') {
@@ -346,7 +355,8 @@ enum json_scan_token json_scan_next(struct json_scan *s)
         return fail(s, "file ends too early");
     if (s->want != JSON_SCAN_VALUE && s->want != JSON_SCAN_NAME && c == closing)
         return s->token = end(s);
-    s->token = s->want == JSON_SCAN_NAME || s->want == JSON_SCAN_NAME_OR_END ? take_name(s) : take_value(s, c);
+    s->token = s->want == JSON_SCAN_NAME || s->want == JSON_SCAN_NAME_OR_END ? take_name(s)
+                                                                             : take_value(s, c);
     return s->token;
 }
 
@@ -401,7 +411,8 @@ static bool copy_token(struct json_scan *s, struct json *j)
 
 bool json_scan_copy(struct json_scan *s, struct buf *out)
 {
-    const uint32_t outside = s->depth - (s->token == JSON_SCAN_OBJECT || s->token == JSON_SCAN_ARRAY);
+    const uint32_t outside =
+        s->depth - (s->token == JSON_SCAN_OBJECT || s->token == JSON_SCAN_ARRAY);
     struct json j;
     json_init_buf(&j, out);
     bool ok = copy_token(s, &j);

@@ -41,11 +41,17 @@ struct json_scan {
     str text;                   /* of it; valid until the next token */
     uint64_t pos;               /* where it begins */
     uint64_t n_bad_escapes, n_not_finite;
-    uint32_t depth;             /* open objects and arrays, this one counted */
+    uint32_t depth; /* open objects and arrays, this one counted */
     /* private: */
-    struct json_input *input;   /* owned */
+    struct json_input *input;      /* owned */
     uint8_t open[JSON_SCAN_DEPTH]; /* '{' or '[' */
-    enum { JSON_SCAN_VALUE = 0, JSON_SCAN_VALUE_OR_END, JSON_SCAN_NAME, JSON_SCAN_NAME_OR_END, JSON_SCAN_COMMA } want;
+    enum {
+        JSON_SCAN_VALUE = 0,
+        JSON_SCAN_VALUE_OR_END,
+        JSON_SCAN_NAME,
+        JSON_SCAN_NAME_OR_END,
+        JSON_SCAN_COMMA
+    } want;
     struct buf scratch;
     struct err failure;
     bool at_end;

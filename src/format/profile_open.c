@@ -43,12 +43,14 @@ static enum file_kind file_kind(int fd, str name)
     const str head = {bytes, n > 0 ? (size_t)n : 0};
     if (json_scan_looks_like(head) && !str_ends(name, S(ENDING)))
         return FILE_JSON;
-    return str_ends(name, S(ENDING)) || (n > 0 && xspace_looks_like(head)) ? FILE_XSPACE : FILE_OTHER;
+    return str_ends(name, S(ENDING)) || (n > 0 && xspace_looks_like(head)) ? FILE_XSPACE
+                                                                           : FILE_OTHER;
 }
 
 static str name_stem(str name)
 {
-    static const str json[] = {STR_INIT(".gz"), STR_INIT(".json"), STR_INIT(".trace"), STR_INIT(".pt")};
+    static const str json[] = {STR_INIT(".gz"), STR_INIT(".json"), STR_INIT(".trace"),
+                               STR_INIT(".pt")};
     const size_t n = name.n;
     for (size_t i = 0; i < sizeof json / sizeof *json; i++)
         if (str_ends(name, json[i]) && name.n > json[i].n)
@@ -126,7 +128,7 @@ bool profile_is_file(const char *path)
 
 struct search {
     struct profile_source *s;
-    char *best;            /* folder of the newest session so far */
+    char *best; /* folder of the newest session so far */
     int64_t best_mtime_ns;
     uint32_t n_folders;
 };
@@ -136,7 +138,8 @@ static bool is_stamp(str name) /* XProf's session names: 2026_01_31_23_59_59 */
     if (name.n < 19)
         return false;
     for (size_t i = 0; i < 19; i++)
-        if (i == 4 || (i > 4 && (i - 4) % 3 == 0) ? name.p[i] != '_' : name.p[i] < '0' || name.p[i] > '9')
+        if (i == 4 || (i > 4 && (i - 4) % 3 == 0) ? name.p[i] != '_'
+                                                  : name.p[i] < '0' || name.p[i] > '9')
             return false;
     return true;
 }
@@ -147,7 +150,7 @@ static void search_offer(struct search *q, const char *dir, int64_t mtime_ns)
     if (q->best != NULL) {
         const str best = path_base(str_from(q->best));
         const bool newer = is_stamp(name) && is_stamp(best) ? str_cmp(name, best) > 0
-                                                           : mtime_ns > q->best_mtime_ns;
+                                                            : mtime_ns > q->best_mtime_ns;
         if (!newer)
             return;
     }
@@ -179,7 +182,8 @@ static void search_folder(struct search *q, const char *dir, unsigned depth)
         search_offer(q, dir, newest);
 }
 
-static bool folder_add_kind(struct profile_source *s, const char *dir, enum file_kind kind, struct err *e)
+static bool folder_add_kind(struct profile_source *s, const char *dir, enum file_kind kind,
+                            struct err *e)
 {
     str *names;
     size_t n;
@@ -198,7 +202,8 @@ static bool folder_add_kind(struct profile_source *s, const char *dir, enum file
 /* JAX writes the same events as JSON beside its XSpace: that is not a second target. */
 static bool folder_add(struct profile_source *s, const char *dir, struct err *e)
 {
-    return folder_add_kind(s, dir, FILE_XSPACE, e) && (s->n_files > 0 || folder_add_kind(s, dir, FILE_JSON, e));
+    return folder_add_kind(s, dir, FILE_XSPACE, e) &&
+           (s->n_files > 0 || folder_add_kind(s, dir, FILE_JSON, e));
 }
 
 static char *trim_slashes(struct arena *a, const char *path)
@@ -271,7 +276,8 @@ static int file_take(struct profile_file *f, struct err *e)
 {
     int fd = f->fd;
     if (f->import_fd >= 0) {
-        const bool ok = chrome_import(f->fd, f->import_fd, e) || err_wrap(e, "cannot open '%s'", f->path);
+        const bool ok =
+            chrome_import(f->fd, f->import_fd, e) || err_wrap(e, "cannot open '%s'", f->path);
         close(f->fd);
         fd = f->import_fd;
         if (!ok) {
@@ -285,7 +291,8 @@ static int file_take(struct profile_file *f, struct err *e)
 
 static struct trace *file_decode(struct profile_file *f, struct err *e)
 {
-    const struct xspace_options o = {.file = str_from(f->path), .host = f->host, .spill_fd = f->spill_fd};
+    const struct xspace_options o = {
+        .file = str_from(f->path), .host = f->host, .spill_fd = f->spill_fd};
     f->spill_fd = -1;
     const int fd = file_take(f, e);
     struct err ignored = {0};
@@ -300,11 +307,13 @@ static struct trace *file_decode(struct profile_file *f, struct err *e)
     return t;
 }
 
-static struct trace *file_load(const struct profile_source *s, struct profile_file *f, struct err *e)
+static struct trace *file_load(const struct profile_source *s, struct profile_file *f,
+                               struct err *e)
 {
     if (f->index_fd < 0)
         return file_decode(f, e);
-    const struct index_options o = {.file = str_from(f->path), .host = f->host, .lines_only = s->lines_only};
+    const struct index_options o = {
+        .file = str_from(f->path), .host = f->host, .lines_only = s->lines_only};
     const int index_fd = f->index_fd, fd = f->fd;
     f->index_fd = f->fd = -1;
     return index_load(index_fd, fd, &o, e);

@@ -22,13 +22,13 @@ enum wire_type { WIRE_VARINT = 0, WIRE_I64 = 1, WIRE_LEN = 2, WIRE_I32 = 5 };
 struct wire {
     const uint8_t *p, *end;
     const uint8_t *start;
-    uint64_t base;       /* position of start in the file */
-    const char *wrong;   /* what is broken, or NULL; static text */
+    uint64_t base;     /* position of start in the file */
+    const char *wrong; /* what is broken, or NULL; static text */
     const uint8_t *wrong_at;
-    uint32_t field;      /* of the current field */
+    uint32_t field; /* of the current field */
     enum wire_type type;
-    uint64_t number;     /* VARINT, I64, I32 */
-    str bytes;           /* LEN; borrows */
+    uint64_t number;         /* VARINT, I64, I32 */
+    str bytes;               /* LEN; borrows */
     const uint8_t *field_at; /* where its tag is */
 };
 

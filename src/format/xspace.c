@@ -89,7 +89,8 @@ enum field_result field_next(struct window *w, uint64_t *pos, uint64_t end, stru
     case WIRE_VARINT:
     case WIRE_LEN:
         if (!wire_varint(&p, start + n, &f->value)) {
-            err_at(e, ERR_PARSE, value_at, f->type == WIRE_LEN ? "damaged length" : "damaged number");
+            err_at(e, ERR_PARSE, value_at,
+                   f->type == WIRE_LEN ? "damaged length" : "damaged number");
             return FIELD_FAILED;
         }
         length = f->type == WIRE_LEN ? f->value : 0;
@@ -153,7 +154,8 @@ static bool line_push(struct xspace_reader *r, uint32_t plane, const struct fiel
 {
     struct trace *t = r->trace;
     if (t->n_lines >= LIMIT_XSPACE_LINES)
-        return err_at(e, ERR_LIMIT, f->at, "more than %llu lines", (unsigned long long)LIMIT_XSPACE_LINES);
+        return err_at(e, ERR_LIMIT, f->at, "more than %llu lines",
+                      (unsigned long long)LIMIT_XSPACE_LINES);
     if (!ARENA_PUSH(&t->arena, t->lines, t->n_lines, r->lines_capacity) ||
         !ARENA_PUSH(&t->arena, r->line_extents, r->n_extents, r->extents_capacity))
         return arena_full(&t->arena, e);
@@ -182,12 +184,13 @@ static str name_clip(struct trace *t, str name)
 {
     if (name.n <= LIMIT_XSPACE_NAME_BYTES)
         return name;
-    trace_note(t, S("long_name"), 1, "names were cut to %llu bytes", (unsigned long long)LIMIT_XSPACE_NAME_BYTES);
+    trace_note(t, S("long_name"), 1, "names were cut to %llu bytes",
+               (unsigned long long)LIMIT_XSPACE_NAME_BYTES);
     return str_clip_utf8(name, LIMIT_XSPACE_NAME_BYTES);
 }
 
-static bool plane_stat_names(struct trace *t, struct trace_plane *plane, const struct raw_list *raws,
-                             struct err *e)
+static bool plane_stat_names(struct trace *t, struct trace_plane *plane,
+                             const struct raw_list *raws, struct err *e)
 {
     plane->stat_names = ARENA_ARRAY(&t->arena, str, raws->n);
     if (raws->n > 0 && plane->stat_names == NULL)
@@ -284,7 +287,8 @@ static bool plane_stats(struct trace *t, struct trace_plane *plane, const struct
     if (raws->n > 0 && items == NULL)
         return arena_full(&t->arena, e);
     for (uint32_t i = 0; i < raws->n; i++)
-        if (!xspace_stat_decode(plane, raws->items[i].bytes, raws->items[i].pos, &t->arena, &items[i], e))
+        if (!xspace_stat_decode(plane, raws->items[i].bytes, raws->items[i].pos, &t->arena,
+                                &items[i], e))
             return false;
     plane->stats = (struct trace_stats){items, raws->n};
     return true;
@@ -307,7 +311,8 @@ static void plane_classify(struct trace_plane *plane)
     plane->kind = TRACE_PLANE_OTHER;
     if (str_starts(name, S("/device:TPU:"))) {
         plane->ordinal = plane_number(str_sub(name, 12, name.n));
-        plane->kind = str_find(name, S("SparseCore")) >= 0 ? TRACE_PLANE_TPU_SPARSE : TRACE_PLANE_TPU;
+        plane->kind =
+            str_find(name, S("SparseCore")) >= 0 ? TRACE_PLANE_TPU_SPARSE : TRACE_PLANE_TPU;
     } else if (str_starts(name, S("/device:GPU:"))) {
         plane->ordinal = plane_number(str_sub(name, 12, name.n));
         plane->kind = TRACE_PLANE_GPU;
@@ -317,7 +322,8 @@ static void plane_classify(struct trace_plane *plane)
         plane->kind = TRACE_PLANE_METADATA;
     } else if (str_starts(name, S("/host:"))) {
         plane->kind = TRACE_PLANE_HOST;
-        plane->ordinal = str_starts(name, S("/host:CPU:")) ? plane_number(str_sub(name, 10, name.n)) : -1;
+        plane->ordinal =
+            str_starts(name, S("/host:CPU:")) ? plane_number(str_sub(name, 10, name.n)) : -1;
     } else if (str_eq(name, S("Task Environment"))) {
         plane->kind = TRACE_PLANE_ENVIRONMENT;
     }
@@ -340,7 +346,8 @@ static bool plane_skim(struct xspace_reader *r, const struct field *at, struct e
 {
     struct trace *t = r->trace;
     if (t->n_planes >= LIMIT_XSPACE_PLANES)
-        return err_at(e, ERR_LIMIT, at->at, "more than %llu planes", (unsigned long long)LIMIT_XSPACE_PLANES);
+        return err_at(e, ERR_LIMIT, at->at, "more than %llu planes",
+                      (unsigned long long)LIMIT_XSPACE_PLANES);
     if (!ARENA_PUSH(&t->arena, t->planes, t->n_planes, r->planes_capacity))
         return arena_full(&t->arena, e);
     const uint32_t index = t->n_planes - 1;
@@ -400,7 +407,8 @@ static bool space_skim(struct xspace_reader *r, struct err *e)
         bool ok = true;
         n_known += f.type == WIRE_LEN && f.number <= 4;
         if (f.number <= 4 && f.type != WIRE_LEN)
-            return err_at(e, ERR_PARSE, f.at, "not an XSpace: field %u is not what it should be", f.number);
+            return err_at(e, ERR_PARSE, f.at, "not an XSpace: field %u is not what it should be",
+                          f.number);
         if (f.number == 1)
             ok = plane_skim(r, &f, e);
         else if (f.number == 2)
@@ -423,7 +431,8 @@ static int64_t line_clock_ns(const struct trace *t, const struct trace_line *lin
 {
     if (!mixed || line->timestamp_ns >= EPOCH_LEAST_NS)
         return line->timestamp_ns;
-    const int64_t start = t->profile_start_ns >= EPOCH_LEAST_NS ? t->profile_start_ns : first_epoch_ns;
+    const int64_t start =
+        t->profile_start_ns >= EPOCH_LEAST_NS ? t->profile_start_ns : first_epoch_ns;
     int64_t at;
     return __builtin_add_overflow(start, line->timestamp_ns, &at) ? start : at;
 }
@@ -445,7 +454,8 @@ static void trace_place(struct trace *t)
     }
     const bool mixed = n_epoch > 0 && n_other > 0;
     if (mixed)
-        trace_note(t, S("mixed_clocks"), n_other, "lines count their time from the profile's start, others from 1970");
+        trace_note(t, S("mixed_clocks"), n_other,
+                   "lines count their time from the profile's start, others from 1970");
     for (uint32_t i = 0; i < t->n_lines; i++)
         if (t->lines[i].n_events > 0) {
             const int64_t at = line_clock_ns(t, &t->lines[i], mixed, first_epoch);
@@ -460,9 +470,11 @@ static void trace_place(struct trace *t)
         int64_t after;
         if (line->n_events == 0)
             continue;
-        if (__builtin_sub_overflow(line_clock_ns(t, line, mixed, first_epoch), t->origin_ns, &after) ||
+        if (__builtin_sub_overflow(line_clock_ns(t, line, mixed, first_epoch), t->origin_ns,
+                                   &after) ||
             after > LINE_SPAN_MAX_NS) {
-            trace_note(t, S("line_far_away"), 1, "lines begin more than 50 days after the first and are shown at its start");
+            trace_note(t, S("line_far_away"), 1,
+                       "lines begin more than 50 days after the first and are shown at its start");
             after = 0;
         }
         line->base_ps = (uint64_t)after * 1000;

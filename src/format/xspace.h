@@ -15,9 +15,9 @@
 #include "model/trace.h"
 
 struct xspace_options {
-    str file;      /* name for messages; copied */
-    str host;      /* of the file's name, or empty; copied */
-    int spill_fd;  /* readable and writable, or -1: everything stays in memory. Taken. */
+    str file;     /* name for messages; copied */
+    str host;     /* of the file's name, or empty; copied */
+    int spill_fd; /* readable and writable, or -1: everything stays in memory. Taken. */
 };
 
 /* Takes fd (also on failure). Returns owned, or NULL and e. */

@@ -25,9 +25,9 @@ void window_release(struct window *w);
 struct field {
     uint32_t number;
     enum wire_type type;
-    uint64_t value;      /* VARINT, I64, I32 */
-    uint64_t at;         /* position of the tag */
-    uint64_t pos, n;     /* LEN: the content */
+    uint64_t value;  /* VARINT, I64, I32 */
+    uint64_t at;     /* position of the tag */
+    uint64_t pos, n; /* LEN: the content */
 };
 enum field_result { FIELD_DONE = 0, FIELD_READ, FIELD_FAILED };
 /* The field at *pos of a message that ends at end; moves *pos behind it. */
@@ -50,7 +50,7 @@ struct xspace_reader {
     struct extent *line_extents; /* one a line, in the trace's arena */
     uint32_t lines_capacity, extents_capacity, n_extents, planes_capacity;
     uint32_t errors_capacity, warnings_capacity, hostnames_capacity;
-    struct trace_event *run;     /* sort buffer, owned */
+    struct trace_event *run; /* sort buffer, owned */
     uint32_t run_capacity;
 };
 

@@ -127,11 +127,22 @@ static bool event_decode(struct line_work *w, str bytes, uint64_t pos, struct tr
         if (in.type != WIRE_VARINT)
             continue;
         switch (in.field) {
-        case 1: id = in.number; break;
-        case 2: offset = (int64_t)in.number; occurrences = 0; break;
-        case 3: duration = (int64_t)in.number; break;
-        case 5: occurrences = (int64_t)in.number; offset = 0; break;
-        default: break;
+        case 1:
+            id = in.number;
+            break;
+        case 2:
+            offset = (int64_t)in.number;
+            occurrences = 0;
+            break;
+        case 3:
+            duration = (int64_t)in.number;
+            break;
+        case 5:
+            occurrences = (int64_t)in.number;
+            offset = 0;
+            break;
+        default:
+            break;
         }
     }
     if (!wire_ok(&in, e))
@@ -288,7 +299,8 @@ static bool line_text(struct line_work *w, const struct field *f, str *out, stru
 {
     struct xspace_reader *r = w->r;
     if (f->n > LIMIT_XSPACE_NAME_BYTES)
-        return err_at(e, ERR_LIMIT, f->pos, "a line's name has %llu bytes", (unsigned long long)f->n);
+        return err_at(e, ERR_LIMIT, f->pos, "a line's name has %llu bytes",
+                      (unsigned long long)f->n);
     const uint8_t *p = window_at(&r->window, f->pos, (size_t)f->n, e);
     if (p == NULL)
         return false;
@@ -346,9 +358,10 @@ static void line_reset(struct line_work *w, uint32_t first_group)
 {
     const uint32_t plane = w->line->plane_index;
     struct sink *s = &w->sink;
-    *w->line = (struct trace_line){.plane_index = plane, .start_ps = UINT64_MAX,
-                                   .first_group = first_group};
-    *s = (struct sink){.r = w->r, .line = w->line, .group = s->group, .level_end_ps = s->level_end_ps};
+    *w->line = (struct trace_line){
+        .plane_index = plane, .start_ps = UINT64_MAX, .first_group = first_group};
+    *s = (struct sink){
+        .r = w->r, .line = w->line, .group = s->group, .level_end_ps = s->level_end_ps};
     w->n_run = w->n_runs = 0;
     w->n_bad = w->n_unknown = w->n_aggregated = w->n_long = 0;
     w->has_last_id = false;
@@ -362,9 +375,11 @@ static void line_notes(const struct line_work *w)
     if (w->n_long > 0)
         trace_note(t, S("long_event"), w->n_long, "events of more than 2 GiB were left out");
     if (w->n_unknown > 0)
-        trace_note(t, S("unknown_event_name"), w->n_unknown, "events name an id that the file does not explain");
+        trace_note(t, S("unknown_event_name"), w->n_unknown,
+                   "events name an id that the file does not explain");
     if (w->n_aggregated > 0)
-        trace_note(t, S("aggregated_event"), w->n_aggregated, "events are sums of several and have no start");
+        trace_note(t, S("aggregated_event"), w->n_aggregated,
+                   "events are sums of several and have no start");
     if (w->sink.n_too_deep > 0)
         trace_note(t, S("too_deep"), w->sink.n_too_deep, "events are nested deeper than is kept");
 }

@@ -72,7 +72,8 @@ bool xspace_stat_decode(const struct trace_plane *plane, str bytes, uint64_t pos
         } else if (w.field == 8 && w.type == WIRE_LEN) {
             str text;
             const bool inflated = stat_inflate(w.bytes, a, &text);
-            stat_set_text(s, inflated ? TRACE_STAT_STR : TRACE_STAT_BYTES, inflated ? text : w.bytes);
+            stat_set_text(s, inflated ? TRACE_STAT_STR : TRACE_STAT_BYTES,
+                          inflated ? text : w.bytes);
         }
     }
     return wire_ok(&w, e);

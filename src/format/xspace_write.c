@@ -43,7 +43,8 @@ struct xspace_plane_out *xspace_writer_plane(struct xspace_writer *w)
     return p;
 }
 
-struct xspace_line_out *xspace_writer_line(struct xspace_writer *w, struct xspace_plane_out *p, int64_t id, str name)
+struct xspace_line_out *xspace_writer_line(struct xspace_writer *w, struct xspace_plane_out *p,
+                                           int64_t id, str name)
 {
     struct xspace_line_out *l = p == NULL ? NULL : ARENA_NEW(&w->arena, struct xspace_line_out);
     if (l == NULL)
@@ -98,7 +99,8 @@ static uint64_t varint_n(uint64_t v)
 
 /* -- stats and events -- */
 
-static bool stat_begin(struct xspace_writer *w, struct xspace_line_out *l, str name, struct buf *body)
+static bool stat_begin(struct xspace_writer *w, struct xspace_line_out *l, str name,
+                       struct buf *body)
 {
     if (l == NULL || w->full)
         return false;
@@ -117,7 +119,8 @@ static void stat_end(struct xspace_writer *w, struct xspace_line_out *l, struct 
     buf_release(body);
 }
 
-void xspace_writer_stat_i64(struct xspace_writer *w, struct xspace_line_out *l, str name, int64_t value)
+void xspace_writer_stat_i64(struct xspace_writer *w, struct xspace_line_out *l, str name,
+                            int64_t value)
 {
     struct buf body;
     if (!stat_begin(w, l, name, &body))
@@ -126,7 +129,8 @@ void xspace_writer_stat_i64(struct xspace_writer *w, struct xspace_line_out *l, 
     stat_end(w, l, &body);
 }
 
-void xspace_writer_stat_f64(struct xspace_writer *w, struct xspace_line_out *l, str name, double value)
+void xspace_writer_stat_f64(struct xspace_writer *w, struct xspace_line_out *l, str name,
+                            double value)
 {
     struct buf body;
     if (!stat_begin(w, l, name, &body))
@@ -164,8 +168,8 @@ static bool line_grow(struct xspace_line_out *l)
     return true;
 }
 
-void xspace_writer_event(struct xspace_writer *w, struct xspace_line_out *l, str name, int64_t start_ns, uint32_t sub_ps,
-                         uint64_t dur_ps)
+void xspace_writer_event(struct xspace_writer *w, struct xspace_line_out *l, str name,
+                         int64_t start_ns, uint32_t sub_ps, uint64_t dur_ps)
 {
     if (l == NULL || w->full) {
         w->full = true;
@@ -177,12 +181,13 @@ void xspace_writer_event(struct xspace_writer *w, struct xspace_line_out *l, str
         w->full = true;
         return;
     }
-    l->events[l->n_events++] = (struct xspace_event_out){.start_ns = start_ns,
-                                                         .sub_ps = sub_ps,
-                                                         .name_id = id,
-                                                         .dur_ps = dur_ps,
-                                                         .stats_from = l->stats_from,
-                                                         .stats_n = (uint32_t)(l->stats.n - l->stats_from)};
+    l->events[l->n_events++] =
+        (struct xspace_event_out){.start_ns = start_ns,
+                                  .sub_ps = sub_ps,
+                                  .name_id = id,
+                                  .dur_ps = dur_ps,
+                                  .stats_from = l->stats_from,
+                                  .stats_n = (uint32_t)(l->stats.n - l->stats_from)};
     l->stats_from = l->stats.n;
 }
 
@@ -228,8 +233,8 @@ static void put_line_head(struct buf *b, const struct xspace_line_out *l, int64_
     put_number(b, 3, (uint64_t)timestamp_ns);
 }
 
-static void put_line_events(struct buf *b, struct buf *scratch, const struct xspace_line_out *l, int64_t base_ns,
-                            const struct xspace_event_out *ev)
+static void put_line_events(struct buf *b, struct buf *scratch, const struct xspace_line_out *l,
+                            int64_t base_ns, const struct xspace_event_out *ev)
 {
     buf_clear(scratch);
     put_event(scratch, ev, base_ns);
@@ -263,7 +268,8 @@ static bool flush(struct buf *b, size_t least, int fd, struct err *e)
     return ok;
 }
 
-static bool save_line(const struct xspace_line_out *l, int64_t shift_ns, struct buf *b, struct buf *scratch, int fd, struct err *e)
+static bool save_line(const struct xspace_line_out *l, int64_t shift_ns, struct buf *b,
+                      struct buf *scratch, int fd, struct err *e)
 {
     const int64_t base_ns = line_start_ns(l);
     put_head(b, 3, line_n(l, shift_ns, scratch));
@@ -277,7 +283,8 @@ static bool save_line(const struct xspace_line_out *l, int64_t shift_ns, struct 
 }
 
 /* A map entry (1 = id, 2 = metadata) for each name that was interned. */
-static void put_names(struct buf *b, struct buf *scratch, uint32_t field, const struct interner *names)
+static void put_names(struct buf *b, struct buf *scratch, uint32_t field,
+                      const struct interner *names)
 {
     for (uint32_t id = 0; id < names->n; id++) {
         const str name = interner_str(names, id);
@@ -290,8 +297,8 @@ static void put_names(struct buf *b, struct buf *scratch, uint32_t field, const 
     }
 }
 
-static bool save_plane(const struct xspace_plane_out *p, int64_t id, int64_t shift_ns, struct buf *b, struct buf *scratch, int fd,
-                       struct err *e)
+static bool save_plane(const struct xspace_plane_out *p, int64_t id, int64_t shift_ns,
+                       struct buf *b, struct buf *scratch, int fd, struct err *e)
 {
     struct buf head;
     buf_init(&head, LIMIT_ARENA_TRACE_BYTES);
@@ -305,7 +312,8 @@ static bool save_plane(const struct xspace_plane_out *p, int64_t id, int64_t shi
         n += 1 + varint_n(body) + body;
     }
     put_head(b, 1, n);
-    bool ok = buf_ok(&head, "the names of an XSpace", e) && flush(b, 1, fd, e) && flush(&head, 1, fd, e);
+    bool ok =
+        buf_ok(&head, "the names of an XSpace", e) && flush(b, 1, fd, e) && flush(&head, 1, fd, e);
     buf_release(&head);
     for (const struct xspace_line_out *l = p->lines; ok && l != NULL; l = l->next)
         ok = save_line(l, shift_ns, b, scratch, fd, e);

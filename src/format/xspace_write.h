@@ -20,8 +20,8 @@
 
 struct xspace_event_out {
     int64_t start_ns;
-    uint32_t sub_ps;     /* 0 … 999, added to start_ns */
-    uint32_t name_id;    /* of the plane's interner */
+    uint32_t sub_ps;  /* 0 … 999, added to start_ns */
+    uint32_t name_id; /* of the plane's interner */
     uint64_t dur_ps;
     uint64_t stats_from; /* encoded, in the line's stats */
     uint32_t stats_n;
@@ -63,12 +63,16 @@ void xspace_writer_release(struct xspace_writer *w);
 
 /* Both NULL beyond the limit; every other function takes NULL and then does nothing. */
 struct xspace_plane_out *xspace_writer_plane(struct xspace_writer *w);
-struct xspace_line_out *xspace_writer_line(struct xspace_writer *w, struct xspace_plane_out *p, int64_t id, str name);
-void xspace_writer_stat_i64(struct xspace_writer *w, struct xspace_line_out *l, str name, int64_t value);
-void xspace_writer_stat_f64(struct xspace_writer *w, struct xspace_line_out *l, str name, double value);
-void xspace_writer_stat_str(struct xspace_writer *w, struct xspace_line_out *l, str name, str value);
-void xspace_writer_event(struct xspace_writer *w, struct xspace_line_out *l, str name, int64_t start_ns, uint32_t sub_ps,
-                         uint64_t dur_ps);
+struct xspace_line_out *xspace_writer_line(struct xspace_writer *w, struct xspace_plane_out *p,
+                                           int64_t id, str name);
+void xspace_writer_stat_i64(struct xspace_writer *w, struct xspace_line_out *l, str name,
+                            int64_t value);
+void xspace_writer_stat_f64(struct xspace_writer *w, struct xspace_line_out *l, str name,
+                            double value);
+void xspace_writer_stat_str(struct xspace_writer *w, struct xspace_line_out *l, str name,
+                            str value);
+void xspace_writer_event(struct xspace_writer *w, struct xspace_line_out *l, str name,
+                         int64_t start_ns, uint32_t sub_ps, uint64_t dur_ps);
 /* Forgets the stats given since the last event. */
 void xspace_writer_drop_stats(struct xspace_line_out *l);
 void xspace_writer_warn(struct xspace_writer *w, str text);

@@ -55,7 +55,7 @@ static void start_without_job(struct timeline *t)
     }
 }
 
-struct seen { /* of one attempt */
+struct seen {             /* of one attempt */
     int64_t last_ns;      /* last sign of life; prefetching is none */
     int64_t job_end_ns;   /* -1 = not logged */
     int64_t last_step_ns; /* -1 = no step */
@@ -102,8 +102,9 @@ static void end_attempts(struct timeline *t)
         } else if (timeline_hung_step(t, i + 1, s.last_step, &after_ns)) {
             a->to_ns = until;
             a->reason = S("hang");
-            record_set_note(t->set, S("hang_end"), 1,
-                            "nobody logged when the hung attempt was killed: its recovery counts as hang");
+            record_set_note(
+                t->set, S("hang_end"), 1,
+                "nobody logged when the hung attempt was killed: its recovery counts as hang");
         } else {
             a->to_ns = s.last_ns;
             a->reason = S("lost");
@@ -127,7 +128,8 @@ static uint32_t attempt_at(const struct timeline *t, int64_t ns)
 }
 
 /* End of the blocking saves of that step after from_ns: proof that the step was done. */
-static int64_t saved_until(const struct timeline *t, int64_t step, int64_t from_ns, int64_t until_ns)
+static int64_t saved_until(const struct timeline *t, int64_t step, int64_t from_ns,
+                           int64_t until_ns)
 {
     int64_t end = -1;
     for (uint32_t i = timeline_record_at(t, from_ns); i < t->set->n_records; i++) {
@@ -191,7 +193,8 @@ static void link_steps(struct entries *x)
     for (uint32_t i = 0; i < t->n_steps; i++) {
         struct timeline_step *s = &t->steps[i];
         struct timeline_step *before = i > 0 ? s - 1 : NULL;
-        struct timeline_step *next = i + 1 < t->n_steps && s[1].attempt == s->attempt ? s + 1 : NULL;
+        struct timeline_step *next =
+            i + 1 < t->n_steps && s[1].attempt == s->attempt ? s + 1 : NULL;
         if (before == NULL || before->attempt != s->attempt)
             begin_group(t, s, before != NULL);
         else if (s->step <= before->step)
@@ -248,7 +251,8 @@ static void add_phases(struct entries *x)
         const struct interval *v = &x->phases.items[i];
         const struct ledger_attempt *a = &t->attempts[attempt_at(t, v->from_ns)];
         enum ledger_category c;
-        if (!timeline_category(v->phase, &c) || (v->phase == PHASE_DATA_LOADING && !load_blocks(x, v)))
+        if (!timeline_category(v->phase, &c) ||
+            (v->phase == PHASE_DATA_LOADING && !load_blocks(x, v)))
             continue;
         const int64_t end = v->to_ns < v->replaced_ns ? v->to_ns : v->replaced_ns;
         timeline_add(t, c, timeline_detail(t, v->phase, v->type), v->from_ns,

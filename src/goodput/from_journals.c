@@ -3,11 +3,11 @@
  * ended, to the moment; without one the newest record of the workload is the last sign of life. */
 #include "goodput/intervals.h"
 
-struct life { /* of one attempt's lead process and runner */
+struct life {         /* of one attempt's lead process and runner */
     uint32_t process; /* UINT32_MAX = the command never recorded anything */
     int64_t from_ns, to_ns;
     int64_t process_from_ns; /* its own records begin here */
-    bool ended;       /* seen to end, not only silent */
+    bool ended;              /* seen to end, not only silent */
     int32_t code, signal;
     str reason;
 };
@@ -79,8 +79,9 @@ static void merge_overlaps(struct journals *j)
     uint32_t kept = 0;
     for (uint32_t i = 0; i < j->n_lives; i++) {
         if (kept > 0 && j->lives[i].from_ns < j->lives[kept - 1].to_ns) {
-            record_set_note(j->t->set, S("overlapping_process"), 1,
-                            "processes of the lead rank beside another one, left out of the ledger");
+            record_set_note(
+                j->t->set, S("overlapping_process"), 1,
+                "processes of the lead rank beside another one, left out of the ledger");
             continue;
         }
         j->lives[kept++] = j->lives[i];
@@ -203,7 +204,8 @@ static int64_t add_phases(struct journals *j, const struct life *l, uint32_t num
         if (v->phase == PHASE_STEP)
             add_step(j, v, number);
         else if (timeline_category(v->phase, &c))
-            timeline_add(t, c, timeline_detail(t, v->phase, v->type), v->from_ns, end, v->step, number);
+            timeline_add(t, c, timeline_detail(t, v->phase, v->type), v->from_ns, end, v->step,
+                         number);
     }
     if (in.n_ends_alone > 0)
         record_set_note(t->set, S("end_without_begin"), in.n_ends_alone,
@@ -223,7 +225,8 @@ static void add_checkpoints(struct journals *j, const struct life *l, uint32_t n
             !timeline_category(r->phase, &c))
             continue;
         const int64_t from = r->duration_ns < r->wall_ns ? r->wall_ns - r->duration_ns : 0;
-        timeline_add(t, c, (str){0}, from > l->from_ns ? from : l->from_ns, r->wall_ns, r->step, number);
+        timeline_add(t, c, (str){0}, from > l->from_ns ? from : l->from_ns, r->wall_ns, r->step,
+                     number);
     }
 }
 
@@ -272,7 +275,8 @@ bool timeline_from_journals(struct timeline *t, struct err *e)
     for (uint32_t i = 0; i < t->set->n_processes; i++)
         workload |= !t->set->processes[i].runner;
     if (!workload)
-        return err_set(e, ERR_NOT_FOUND, "no process of the workload recorded anything in this run");
+        return err_set(e, ERR_NOT_FOUND,
+                       "no process of the workload recorded anything in this run");
     t->lead_rank = find_lead(t);
     find_lives(&j);
     if (t->a->overflow)

@@ -8,7 +8,8 @@ struct opened {
     uint32_t n;
 };
 
-static uint32_t find_open(const struct opened *o, const struct intervals *in, const struct record *r)
+static uint32_t find_open(const struct opened *o, const struct intervals *in,
+                          const struct record *r)
 {
     for (uint32_t i = o->n; i > 0; i--) {
         const struct interval *v = &in->items[o->items[i - 1]];
@@ -24,7 +25,8 @@ static void forget(struct opened *o, uint32_t at)
     o->n--;
 }
 
-static void begin(struct timeline *t, struct opened *o, struct intervals *in, const struct record *r)
+static void begin(struct timeline *t, struct opened *o, struct intervals *in,
+                  const struct record *r)
 {
     const uint32_t at = find_open(o, in, r);
     if (at != UINT32_MAX) {
@@ -64,8 +66,8 @@ void intervals_pair(struct timeline *t, uint32_t process, int64_t from_ns, int64
         const struct record *r = &t->set->records[i];
         if (r->wall_ns > to_ns)
             break;
-        if (r->process != process || r->phase == PHASE_JOB ||
-            r->phase == PHASE_NONE || (without_steps && r->phase == PHASE_STEP))
+        if (r->process != process || r->phase == PHASE_JOB || r->phase == PHASE_NONE ||
+            (without_steps && r->phase == PHASE_STEP))
             continue;
         if (r->kind == RECORD_BEGIN)
             begin(t, &o, out, r);

@@ -9,16 +9,16 @@
 struct interval {
     enum record_phase phase;
     str type;
-    int64_t from_ns, to_ns;   /* to_ns: of the end, or INT64_MAX */
+    int64_t from_ns, to_ns; /* to_ns: of the end, or INT64_MAX */
     int64_t step;
-    bool open;                /* no end was recorded */
-    int64_t replaced_ns;      /* when open: the begin that took its place, or INT64_MAX */
+    bool open;           /* no end was recorded */
+    int64_t replaced_ns; /* when open: the begin that took its place, or INT64_MAX */
 };
 
 struct intervals {
     struct interval *items; /* by from_ns */
     uint32_t n, capacity;
-    uint64_t n_ends_alone;  /* ends without a begin */
+    uint64_t n_ends_alone; /* ends without a begin */
 };
 
 /* Pairs the phases of `process` in [from_ns, to_ns], JOB and (with `without_steps`) STEP left out. */

@@ -21,11 +21,11 @@ static void drop_impossible(struct record_set *s)
 static void emit(struct timeline *t, struct ledger *out, const struct timeline_span *span,
                  enum ledger_category category, int64_t from_ns, int64_t to_ns)
 {
-    struct ledger_segment *last =
-        out->n_segments > 0 ? &out->segments[out->n_segments - 1] : NULL;
+    struct ledger_segment *last = out->n_segments > 0 ? &out->segments[out->n_segments - 1] : NULL;
     const int64_t step = span == NULL ? -1 : span->step;
     const uint32_t attempt = span == NULL ? 0 : span->attempt;
-    const str detail = span == NULL || span->step_index != TIMELINE_NO_STEP ? (str){0} : span->detail;
+    const str detail =
+        span == NULL || span->step_index != TIMELINE_NO_STEP ? (str){0} : span->detail;
     if (to_ns <= from_ns)
         return;
     if (last != NULL && last->category == category && last->step == step &&
@@ -54,7 +54,11 @@ static void emit_step(struct timeline *t, struct ledger *out, const struct timel
             n = s->extra_ns - done;
         else if (keeping && s->keep_ns - (done - s->extra_ns) < n)
             n = s->keep_ns - (done - s->extra_ns);
-        emit(t, out, span, starting ? LEDGER_PROGRAM_STARTUP : keeping ? s->own : s->rest, at, at + n);
+        emit(t, out, span,
+             starting  ? LEDGER_PROGRAM_STARTUP
+             : keeping ? s->own
+                       : s->rest,
+             at, at + n);
         used[span->step_index] += n;
         at += n;
     }
@@ -83,7 +87,8 @@ static void add_step_spans(struct timeline *t)
     for (uint32_t i = 0; i < t->n_steps; i++) {
         const struct timeline_step *s = &t->steps[i];
         const uint32_t before = t->n_spans;
-        timeline_add(t, LEDGER_PRODUCTIVE_STEP, (str){0}, s->from_ns, s->to_ns, s->step, s->attempt);
+        timeline_add(t, LEDGER_PRODUCTIVE_STEP, (str){0}, s->from_ns, s->to_ns, s->step,
+                     s->attempt);
         if (t->n_spans > before)
             t->spans[before].step_index = i;
     }

@@ -217,7 +217,8 @@ static void print_headline(const struct ledger *l, const struct totals *t, struc
     buf_addf(out, "Productive for %.*s of %.*s (%.1f %%).", STR_ARG(good), STR_ARG(all),
              percent(t->good_ns, t->whole_ns));
     if (worst != NULL) {
-        const str lost = format_duration_ns(a, worst->total_ns), word = text_printable(a, worst->word);
+        const str lost = format_duration_ns(a, worst->total_ns),
+                  word = text_printable(a, worst->word);
         buf_addf(out, " Most of the rest is %.*s: %.*s.", STR_ARG(word), STR_ARG(lost));
     }
     buf_addf(out, "\n%u attempt%s, %u disruption%s", l->n_attempts, l->n_attempts == 1 ? "" : "s",
@@ -276,8 +277,8 @@ static void print_ranks(const struct ledger *l, bool all, struct arena *a, struc
             buf_addf(out, "%+6.1f %%", r->slower_percent);
         if (r->first_slow_step >= 0) {
             const str cost = format_duration_ns(a, r->cost_ns);
-            buf_addf(out, "  slow in steps %lld to %lld, at most %.*s", (long long)r->first_slow_step,
-                     (long long)r->last_slow_step, STR_ARG(cost));
+            buf_addf(out, "  slow in steps %lld to %lld, at most %.*s",
+                     (long long)r->first_slow_step, (long long)r->last_slow_step, STR_ARG(cost));
         } else if (r->straggler) {
             buf_add_str(out, S("  straggler"));
         }

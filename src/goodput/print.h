@@ -10,10 +10,10 @@
 #define LEDGER_WINDOWS_MAX 16
 
 struct ledger_view {
-    int64_t from_ns, to_ns;                    /* within the ledger's; ledger_view_all fills them */
-    int64_t windows_ns[LEDGER_WINDOWS_MAX];    /* lengths back from to_ns */
+    int64_t from_ns, to_ns;                 /* within the ledger's; ledger_view_all fills them */
+    int64_t windows_ns[LEDGER_WINDOWS_MAX]; /* lengths back from to_ns */
     uint32_t n_windows;
-    bool steps, ranks;                         /* list each step, each rank (text) */
+    bool steps, ranks; /* list each step, each rank (text) */
     bool colour;
 };
 

@@ -6,11 +6,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define SLOW_FACTOR 1.05   /* a step's computation beyond the median of its ranks */
-#define SLOW_PERCENT 10.0  /* for ranks whose whole step times are all that is known */
-#define STRETCH_STEPS 5    /* slow in that many steps of a stretch */
-#define STRETCH_GAP 2      /* steps in between that were not */
-#define RANKS_MIN 3        /* to say what the others do */
+#define SLOW_FACTOR 1.05  /* a step's computation beyond the median of its ranks */
+#define SLOW_PERCENT 10.0 /* for ranks whose whole step times are all that is known */
+#define STRETCH_STEPS 5   /* slow in that many steps of a stretch */
+#define STRETCH_GAP 2     /* steps in between that were not */
+#define RANKS_MIN 3       /* to say what the others do */
 
 struct sample { /* one rank in one step */
     int32_t attempt;
@@ -115,14 +115,14 @@ static void close_stretch(struct timeline *t, struct ledger_rank *rank, struct s
     if (s->n >= STRETCH_STEPS) {
         rank->straggler = true;
         rank->cost_ns += (int64_t)(s->cost_s * 1e9);
-        rank->first_slow_step =
-            rank->first_slow_step < 0 || s->first < rank->first_slow_step ? s->first : rank->first_slow_step;
+        rank->first_slow_step = rank->first_slow_step < 0 || s->first < rank->first_slow_step
+                                    ? s->first
+                                    : rank->first_slow_step;
         rank->last_slow_step = s->last > rank->last_slow_step ? s->last : rank->last_slow_step;
-        record_set_note(t->set,
-                        arena_printf(t->a, "straggler_rank_%d", rank->rank), s->n,
-                        "rank %d (%.*s) computes longer than the others in steps %lld to %lld: at most %.2f s",
-                        rank->rank, STR_ARG(rank->host), (long long)s->first, (long long)s->last,
-                        s->cost_s);
+        record_set_note(
+            t->set, arena_printf(t->a, "straggler_rank_%d", rank->rank), s->n,
+            "rank %d (%.*s) computes longer than the others in steps %lld to %lld: at most %.2f s",
+            rank->rank, STR_ARG(rank->host), (long long)s->first, (long long)s->last, s->cost_s);
     }
     *s = (struct stretch){0};
 }

@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 
-#define WARM_STEPS_MIN 3       /* of one group, to speak for it */
-#define HANG_FACTOR 10         /* a step this many times longer than a warm one … */
+#define WARM_STEPS_MIN 3            /* of one group, to speak for it */
+#define HANG_FACTOR 10              /* a step this many times longer than a warm one … */
 #define HANG_MIN_NS (60 * NS_PER_S) /* … and at least this long stopped moving */
 #define OUTLIER_MADS 3
 

@@ -118,6 +118,5 @@ int64_t timeline_median(int64_t *values, uint32_t n)
     if (n == 0)
         return -1;
     qsort(values, n, sizeof *values, compare_i64);
-    return n % 2 == 1 ? values[n / 2]
-                      : values[n / 2 - 1] + (values[n / 2] - values[n / 2 - 1]) / 2;
+    return n % 2 == 1 ? values[n / 2] : values[n / 2 - 1] + (values[n / 2] - values[n / 2 - 1]) / 2;
 }

@@ -22,18 +22,19 @@ struct timeline_span {
 struct timeline_step { /* one execution of a step */
     int64_t step, from_ns, to_ns;
     uint32_t attempt;
-    uint32_t group;      /* steps between two (re)starts */
-    bool cold;           /* the first of its group */
-    bool complete;       /* known to have reached its end */
-    bool end_unknown;    /* it ended somewhere before to_ns: the rest is not step work */
-    bool in_progress;    /* runs still */
-    bool died;           /* its process ended inside it */
-    bool lost;           /* done again later, or thrown away */
-    int64_t stuck_after_ns; /* it stopped moving after this much work, as ranks say; -1 = not known */
+    uint32_t group;   /* steps between two (re)starts */
+    bool cold;        /* the first of its group */
+    bool complete;    /* known to have reached its end */
+    bool end_unknown; /* it ended somewhere before to_ns: the rest is not step work */
+    bool in_progress; /* runs still */
+    bool died;        /* its process ended inside it */
+    bool lost;        /* done again later, or thrown away */
+    int64_t
+        stuck_after_ns; /* it stopped moving after this much work, as ranks say; -1 = not known */
     /* found by painting and judging: */
-    int64_t work_ns;     /* step work without what has a category of its own */
-    int64_t extra_ns;    /* first part of the work: program_startup */
-    int64_t keep_ns;     /* then this much is the step's own category */
+    int64_t work_ns;  /* step work without what has a category of its own */
+    int64_t extra_ns; /* first part of the work: program_startup */
+    int64_t keep_ns;  /* then this much is the step's own category */
     enum ledger_category own, rest;
 };
 
@@ -82,7 +83,8 @@ struct ledger_step_stats timeline_step_stats(struct timeline *t);
 /* Ranks: their step times, who is slow and what it costs, who hung. */
 void timeline_ranks(struct timeline *t, struct ledger *out);
 /* When ranks say that one of them never finished the step that its attempt died in. */
-bool timeline_hung_step(const struct timeline *t, uint32_t attempt, int64_t step, int64_t *after_ns);
+bool timeline_hung_step(const struct timeline *t, uint32_t attempt, int64_t step,
+                        int64_t *after_ns);
 /* Index of the first record of the set at or after ns. */
 uint32_t timeline_record_at(const struct timeline *t, int64_t ns);
 /* The middle of n values, which are reordered; -1 when n is 0. */

@@ -24,7 +24,8 @@ static const char *beside_path(struct profile_source *s, const struct profile_fi
     return name.p == NULL || dir == NULL ? NULL : path_join(&s->arena, dir, name);
 }
 
-static const char *cache_path(struct profile_source *s, const struct profile_file *f, const char *dir)
+static const char *cache_path(struct profile_source *s, const struct profile_file *f,
+                              const char *dir)
 {
     const char *root = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     uint8_t digest[SHA256_BYTES];
@@ -42,8 +43,9 @@ static const char *cache_path(struct profile_source *s, const struct profile_fil
         return arena_printf(&s->arena, "%s/%s.tacho", dir, hex).p;
     if (root != NULL && root[0] == '/')
         return arena_printf(&s->arena, "%s/tachograph/%s.tacho", root, hex).p;
-    return home == NULL || home[0] != '/' ? NULL
-                                          : arena_printf(&s->arena, "%s/.cache/tachograph/%s.tacho", home, hex).p;
+    return home == NULL || home[0] != '/'
+               ? NULL
+               : arena_printf(&s->arena, "%s/.cache/tachograph/%s.tacho", home, hex).p;
 }
 
 static bool place_read(struct profile_file *f, const char *path)
@@ -74,11 +76,13 @@ static bool place_write(struct profile_source *s, struct profile_file *f, const 
 static void file_lock(int fd)
 {
     const struct timespec pause = {.tv_nsec = 20000000};
-    for (int i = 0; i < LOCK_TRIES && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; i++)
+    for (int i = 0; i < LOCK_TRIES && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+         i++)
         nanosleep(&pause, NULL);
 }
 
-static void file_find(struct profile_source *s, struct profile_file *f, const char *cache_dir, bool fresh)
+static void file_find(struct profile_source *s, struct profile_file *f, const char *cache_dir,
+                      bool fresh)
 {
     struct err ignored = {0};
     const char *beside = beside_path(s, f), *cache = cache_path(s, f, cache_dir);
@@ -110,7 +114,9 @@ static void file_keep(struct profile_source *s, struct profile_file *f)
     if (f->index_out_fd < 0 || !index_is_of(f->index_out_fd, f->fd))
         return;
     snprintf(open_path, sizeof open_path, "/proc/self/fd/%d", f->index_out_fd);
-    const char *named = arena_printf(&s->arena, "%s.tmp-%d-%u", f->index_path, (int)getpid(), atomic_fetch_add(&n, 1)).p;
+    const char *named = arena_printf(&s->arena, "%s.tmp-%d-%u", f->index_path, (int)getpid(),
+                                     atomic_fetch_add(&n, 1))
+                            .p;
     if (named == NULL || linkat(AT_FDCWD, open_path, AT_FDCWD, named, AT_SYMLINK_FOLLOW) != 0)
         return;
     if (rename(named, f->index_path) != 0)

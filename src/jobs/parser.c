@@ -114,7 +114,8 @@ static bool read_status(struct child *c)
 
 static void child_read(struct child *c, struct buf *out, uint64_t cap_bytes)
 {
-    struct pollfd p[2] = {{.fd = c->out_fd, .events = POLLIN}, {.fd = c->status_fd, .events = POLLIN}};
+    struct pollfd p[2] = {{.fd = c->out_fd, .events = POLLIN},
+                          {.fd = c->status_fd, .events = POLLIN}};
     while (p[0].fd >= 0 || p[1].fd >= 0) {
         if (poll(p, 2, -1) < 0) {
             if (errno == EINTR)
@@ -161,7 +162,8 @@ bool parser_run(const struct parser_limits *limits, const struct parser_task *ta
 {
     struct child c = {0};
     const size_t before = out->n;
-    const uint64_t cap = limits->output_bytes != 0 ? limits->output_bytes : LIMIT_PARSER_OUTPUT_BYTES;
+    const uint64_t cap =
+        limits->output_bytes != 0 ? limits->output_bytes : LIMIT_PARSER_OUTPUT_BYTES;
     if (!child_start(&c, limits, task, e))
         return false;
     child_read(&c, out, before + cap);

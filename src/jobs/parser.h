@@ -24,7 +24,7 @@ struct parser_limits { /* 0 = the limit of limits.def */
 };
 
 struct parser_task {
-    const char *what;   /* the input, for messages */
+    const char *what;    /* the input, for messages */
     const int *keep_fds; /* descriptors that fn needs */
     uint32_t n_keep_fds;
     /* Runs in the child; writes its result to out_fd. */

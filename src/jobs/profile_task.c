@@ -30,8 +30,8 @@ static bool work_run(void *ctx, int out_fd, struct err *e)
 
 #define FDS_PER_FILE 5
 
-static bool source_run(struct profile_source *s, const struct parser_limits *limits, profile_fn fn, void *ctx,
-                       struct buf *out, struct err *e)
+static bool source_run(struct profile_source *s, const struct parser_limits *limits, profile_fn fn,
+                       void *ctx, struct buf *out, struct err *e)
 {
     int *fds = map_alloc((size_t)s->n_files * FDS_PER_FILE, sizeof *fds);
     for (uint32_t i = 0; i < s->n_files; i++) {
@@ -53,8 +53,8 @@ static bool source_run(struct profile_source *s, const struct parser_limits *lim
     return ok;
 }
 
-bool profile_task_run(const char *path, const struct parser_limits *limits, profile_fn fn, void *ctx,
-                      struct buf *out, struct err *e)
+bool profile_task_run(const char *path, const struct parser_limits *limits, profile_fn fn,
+                      void *ctx, struct buf *out, struct err *e)
 {
     struct profile_source source;
     if (!profile_find(&source, path, e))
@@ -108,12 +108,11 @@ static bool tool_work_run(struct profile *p, void *ctx, struct buf *out, struct 
     return tool_print(w->tool, &r, w->format, out, e);
 }
 
-bool profile_task_tool(const char *path, const struct parser_limits *limits, const struct tool *tool,
-                       const struct tool_param *params, uint32_t n_params, enum tool_format format,
-                       struct buf *out, struct err *e)
+bool profile_task_tool(const char *path, const struct parser_limits *limits,
+                       const struct tool *tool, const struct tool_param *params, uint32_t n_params,
+                       enum tool_format format, struct buf *out, struct err *e)
 {
-    struct tool_work w = {
-        .tool = tool, .params = params, .n_params = n_params, .format = format};
+    struct tool_work w = {.tool = tool, .params = params, .n_params = n_params, .format = format};
     return profile_task_run(path, limits, tool_work_run, &w, out, e);
 }
 
@@ -135,8 +134,8 @@ static bool view_work_run(struct profile *p, void *ctx, struct buf *out, struct 
 }
 
 bool profile_task_trace(const char *path, const char *cache_dir, const struct parser_limits *limits,
-                        enum tiles_view view, const struct tool_param *params, uint32_t n_params, struct buf *out,
-                        struct err *e)
+                        enum tiles_view view, const struct tool_param *params, uint32_t n_params,
+                        struct buf *out, struct err *e)
 {
     struct view_work w = {.view = view, .params = params, .n_params = n_params};
     return indexed_run(path, cache_dir, limits, view_work_run, &w, out, e);

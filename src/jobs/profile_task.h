@@ -15,8 +15,8 @@
 
 typedef bool (*profile_fn)(struct profile *p, void *ctx, struct buf *out, struct err *e);
 
-MUST_CHECK bool profile_task_run(const char *path, const struct parser_limits *limits, profile_fn fn,
-                                 void *ctx, struct buf *out, struct err *e);
+MUST_CHECK bool profile_task_run(const char *path, const struct parser_limits *limits,
+                                 profile_fn fn, void *ctx, struct buf *out, struct err *e);
 /* A tool's printed answer. */
 MUST_CHECK bool profile_task_tool(const char *path, const struct parser_limits *limits,
                                   const struct tool *tool, const struct tool_param *params,
@@ -25,10 +25,11 @@ MUST_CHECK bool profile_task_tool(const char *path, const struct parser_limits *
 /* A view of the trace (analysis/tiles.h) as JSON. Loads the profile from its index (format/index.h), and
  * makes that when there is none. cache_dir: as jobs/index_place.h has it. */
 MUST_CHECK bool profile_task_trace(const char *path, const char *cache_dir,
-                                   const struct parser_limits *limits, enum tiles_view view, const struct tool_param *params,
-                                   uint32_t n_params, struct buf *out, struct err *e);
+                                   const struct parser_limits *limits, enum tiles_view view,
+                                   const struct tool_param *params, uint32_t n_params,
+                                   struct buf *out, struct err *e);
 /* What the report's rules stand on (model/profile_facts.h). Lives in a. */
-MUST_CHECK bool profile_task_facts(const char *path, const struct parser_limits *limits, struct arena *a,
-                                   struct profile_facts *out, struct err *e);
+MUST_CHECK bool profile_task_facts(const char *path, const struct parser_limits *limits,
+                                   struct arena *a, struct profile_facts *out, struct err *e);
 
 #endif

@@ -44,7 +44,8 @@ static void decode_phase(struct record_set *s, uint32_t process, const struct jo
     struct journal_begin_end payload;
     memcpy(&payload, rec->payload, sizeof payload);
     if (!is_known_phase(payload.phase)) {
-        record_set_note(s, S("unknown_phase"), 1, "records of a phase that this version does not know");
+        record_set_note(s, S("unknown_phase"), 1,
+                        "records of a phase that this version does not know");
         return;
     }
     struct record *out =
@@ -192,7 +193,8 @@ bool journal_decode_record(struct record_set *s, uint32_t process, const struct 
     if (rec->type == JOURNAL_HEADER || rec->type == JOURNAL_ANCHOR)
         return true;
     if ((int)rec->type <= 0 || rec->type > JOURNAL_TYPE_MAX)
-        record_set_note(s, S("unknown_type"), 1, "records of a type that this version does not know");
+        record_set_note(s, S("unknown_type"), 1,
+                        "records of a type that this version does not know");
     else if ((rec->flags & JOURNAL_FLAG_SIDE) != 0)
         record_set_note(s, S("side_missing"), 1, "records whose side file is missing or damaged");
     else if (rec->n < type_table[rec->type].least_bytes)
@@ -251,8 +253,8 @@ static bool decode_open(struct record_set *s, struct journal_reader *r, uint32_t
     p->lost_bytes = r->damage.lost_bytes;
     if (r->damage.n_places > 0)
         record_set_note(s, S("journal_damaged"), r->damage.n_places,
-                        "places in '%s' that are no record, the first at byte %llu",
-                        r->path, (unsigned long long)r->damage.first_offset);
+                        "places in '%s' that are no record, the first at byte %llu", r->path,
+                        (unsigned long long)r->damage.first_offset);
     return true;
 }
 

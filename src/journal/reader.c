@@ -74,11 +74,11 @@ bool journal_parse_header(const struct journal_record *rec, struct journal_info 
     struct journal_header_fixed h;
     memset(info, 0, sizeof *info);
     if (rec->type != JOURNAL_HEADER)
-        return err_at(e, ERR_PARSE, rec->offset, "journal begins with a record of type %d, not a header",
-                      (int)rec->type);
+        return err_at(e, ERR_PARSE, rec->offset,
+                      "journal begins with a record of type %d, not a header", (int)rec->type);
     if (rec->n < sizeof h)
-        return err_at(e, ERR_PARSE, rec->offset, "journal header of %zu bytes, expected %zu", rec->n,
-                      sizeof h);
+        return err_at(e, ERR_PARSE, rec->offset, "journal header of %zu bytes, expected %zu",
+                      rec->n, sizeof h);
     memcpy(&h, rec->payload, sizeof h);
     if (h.version != JOURNAL_VERSION)
         return err_set(e, ERR_TOO_NEW, "journal of version %u; this program reads version %u",
@@ -322,8 +322,8 @@ bool journal_reader_open(struct journal_reader *r, const char *path, struct err 
     }
     bool ok = more >= 0;
     if (ok && n <= 0)
-        ok = err_at(e, ERR_PARSE, 0, n == 0 ? "journal ends inside its header"
-                                            : "not a journal: no header record");
+        ok = err_at(e, ERR_PARSE, 0,
+                    n == 0 ? "journal ends inside its header" : "not a journal: no header record");
     ok = ok && journal_parse_header(&rec, &r->info, e);
     if (!ok) {
         if (more >= 0)

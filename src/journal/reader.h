@@ -32,23 +32,23 @@ struct journal_record {
     enum journal_type type;
     uint16_t flags;
     uint64_t boottime_ns, seq;
-    int64_t wall_ns;       /* by the newest anchor before it */
-    uint64_t offset;       /* of the record in the file */
+    int64_t wall_ns;        /* by the newest anchor before it */
+    uint64_t offset;        /* of the record in the file */
     const uint8_t *payload; /* borrowed until the next call; side files are already read in: then
                                flag SIDE is cleared, and it stays set, with no payload, when the
                                file is missing or not what its digest says */
     size_t n;
-    const uint8_t *raw;    /* the whole record as it stands in the file; borrowed likewise */
+    const uint8_t *raw; /* the whole record as it stands in the file; borrowed likewise */
     size_t n_raw;
 };
 
 struct journal_damage {
-    uint64_t n_places;                  /* stretches of bytes that are no record */
-    uint64_t lost_bytes, lost_records;  /* records: numbers not seen so far below the highest seen
+    uint64_t n_places;                 /* stretches of bytes that are no record */
+    uint64_t lost_bytes, lost_records; /* records: numbers not seen so far below the highest seen
                                            (threads write a little out of order; a number that
                                            shows up later is no longer lost) */
-    uint64_t first_offset;              /* of the first stretch */
-    uint64_t tail_bytes;                /* incomplete record at the end, perhaps being written */
+    uint64_t first_offset;             /* of the first stretch */
+    uint64_t tail_bytes;               /* incomplete record at the end, perhaps being written */
 };
 
 enum journal_got { JOURNAL_GOT_RECORD, JOURNAL_AT_END, JOURNAL_FAILED };

@@ -82,8 +82,8 @@ static bool launcher_text(const char **launcher, char text[static TEXT_MAX])
     const char *torch = env_or_null("TORCHELASTIC_RUN_ID");
     const char *slurm = env_or_null("SLURM_JOB_ID");
     const char *coordinator = env_or_null("JAX_COORDINATOR_ADDRESS");
-    static const char *const uid_names[] = {"JOBSET_UID", "JOB_UID", "LWS_UID", "RAY_JOB_ID",
-                                            "RAYJOB_UID", NULL};
+    static const char *const uid_names[] = {"JOBSET_UID", "JOB_UID",    "LWS_UID",
+                                            "RAY_JOB_ID", "RAYJOB_UID", NULL};
     static const char *const mpi_names[] = {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid",
                                             "PMI_JOBID", NULL};
     if (torch != NULL && strcmp(torch, "none") != 0) {
@@ -92,7 +92,8 @@ static bool launcher_text(const char **launcher, char text[static TEXT_MAX])
         return true;
     }
     if (slurm != NULL) {
-        const char *cluster = env_or_null("SLURM_CLUSTER_NAME"), *step = env_or_null("SLURM_STEP_ID");
+        const char *cluster = env_or_null("SLURM_CLUSTER_NAME"),
+                   *step = env_or_null("SLURM_STEP_ID");
         *launcher = "slurm";
         snprintf(text, TEXT_MAX, "slurm %s %s %s", cluster ? cluster : "", slurm, step ? step : "");
         return true;
@@ -144,8 +145,8 @@ void run_identity_find(struct run_identity *id)
     find_host(id->host);
     id->rank = ENV_NUMBER("RANK", "SLURM_PROCID", "JAX_PROCESS_ID", "OMPI_COMM_WORLD_RANK",
                           "PMI_RANK", "PMIX_RANK", "JOB_COMPLETION_INDEX");
-    id->local_rank = ENV_NUMBER("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK",
-                                "MPI_LOCALRANKID");
+    id->local_rank =
+        ENV_NUMBER("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID");
     const int32_t world = ENV_NUMBER("WORLD_SIZE", "SLURM_NTASKS", "JAX_NUM_PROCESSES",
                                      "OMPI_COMM_WORLD_SIZE", "PMI_SIZE");
     id->world_size = world < 0 ? 0 : (uint32_t)world;

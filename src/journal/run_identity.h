@@ -21,12 +21,12 @@ enum run_id_source { RUN_ID_GIVEN = 0, RUN_ID_LAUNCHER, RUN_ID_RANDOM };
 
 struct run_identity {
     char run[RUN_ID_MAX];
-    char host[256];       /* of gethostname, made safe as a file name */
-    char launcher[32];    /* "torchrun", "slurm", "kubernetes", "openmpi", "jax" or empty */
+    char host[256];    /* of gethostname, made safe as a file name */
+    char launcher[32]; /* "torchrun", "slurm", "kubernetes", "openmpi", "jax" or empty */
     enum run_id_source source;
-    int32_t rank;         /* global, -1 = unknown */
-    int32_t local_rank;   /* on its host, -1 = unknown */
-    uint32_t world_size;  /* 0 = unknown */
+    int32_t rank;           /* global, -1 = unknown */
+    int32_t local_rank;     /* on its host, -1 = unknown */
+    uint32_t world_size;    /* 0 = unknown */
     uint32_t restart_count; /* of the launcher, UINT32_MAX = unknown */
 };
 

@@ -20,7 +20,8 @@ enum {
 #include "model/phases.def"
 };
 #undef X
-_Static_assert((int)PHASE_NUMBER_STEP == (int)TACHO_STEP && (int)PHASE_NUMBER_IDLE == (int)TACHO_IDLE,
+_Static_assert((int)PHASE_NUMBER_STEP == (int)TACHO_STEP &&
+                   (int)PHASE_NUMBER_IDLE == (int)TACHO_IDLE,
                "public numbers are those of phases.def");
 
 struct tacho_run {
@@ -190,15 +191,16 @@ const char *tacho_journal_path(const tacho_run *run)
     return run == NULL ? "" : run->writer.path;
 }
 
-static void write_event(tacho_run *run, enum journal_type type, enum tacho_event event, int64_t step,
-                        const char *custom_type)
+static void write_event(tacho_run *run, enum journal_type type, enum tacho_event event,
+                        int64_t step, const char *custom_type)
 {
     if (run != NULL && event > 0 && event <= UINT8_MAX)
         (void)journal_write_phase(&run->writer, type, (uint8_t)event, step,
                                   str_sub(str_from(custom_type), 0, 1024));
 }
 
-void tacho_event_begin(tacho_run *run, enum tacho_event event, int64_t step, const char *custom_type)
+void tacho_event_begin(tacho_run *run, enum tacho_event event, int64_t step,
+                       const char *custom_type)
 {
     write_event(run, JOURNAL_BEGIN, event, step, custom_type);
 }

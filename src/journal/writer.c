@@ -63,8 +63,7 @@ static bool fits_limit(struct journal_writer *w, size_t n, uint64_t now_ns)
     const uint64_t read_ns = atomic_load_explicit(&w->limit_read_ns, memory_order_relaxed);
     if (read_ns == 0 || now_ns - read_ns >= JOURNAL_LIMIT_EVERY_NS) {
         struct rlimit limit;
-        const bool none =
-            getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY;
+        const bool none = getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY;
         atomic_store_explicit(&w->limit_bytes, none ? UINT64_MAX : limit.rlim_cur,
                               memory_order_relaxed);
         atomic_store_explicit(&w->limit_read_ns, now_ns, memory_order_relaxed);
@@ -369,7 +368,8 @@ static bool put_journal_header(struct journal_writer *w, const struct journal_wr
     n += put_text(payload + n, o->run, 127);
     n += put_text(payload + n, o->host, 255);
     n += put_text(payload + n, o->writer != NULL ? o->writer : "tacho-c/" TACHO_VERSION, 63);
-    return put_record(w, JOURNAL_HEADER, 0, a.boottime_ns, (str){(const char *)payload, n}, (str){0});
+    return put_record(w, JOURNAL_HEADER, 0, a.boottime_ns, (str){(const char *)payload, n},
+                      (str){0});
 }
 
 /* Makes every folder of path, which is changed meanwhile and restored. */
@@ -392,9 +392,9 @@ static int open_file(struct journal_writer *w, const struct journal_writer_opts 
     char rank[16] = "run";
     if (o->role != JOURNAL_ROLE_RUNNER)
         snprintf(rank, sizeof rank, "%d", o->rank);
-    const int n = snprintf(w->path, sizeof w->path, "%s/runs/%s/journals/%s-%s-%u-%llu.journal",
-                           o->data_dir, o->run, o->host, rank, w->pid,
-                           (unsigned long long)start_ns);
+    const int n =
+        snprintf(w->path, sizeof w->path, "%s/runs/%s/journals/%s-%s-%u-%llu.journal", o->data_dir,
+                 o->run, o->host, rank, w->pid, (unsigned long long)start_ns);
     if (n < 0 || (size_t)n >= sizeof w->path)
         return ENAMETOOLONG;
     const int error = make_folders(w->path);

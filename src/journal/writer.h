@@ -31,8 +31,8 @@
 #define JOURNAL_ANCHOR_EVERY_NS 60000000000ull
 
 struct journal_writer_opts {
-    const char *data_dir;   /* <data> */
-    const char *run;        /* run id; a safe file name */
+    const char *data_dir; /* <data> */
+    const char *run;      /* run id; a safe file name */
     const char *host;
     const char *writer;     /* NULL: "tacho-c/<version>" */
     enum journal_role role; /* RUNNER: the file's rank is the word `run` */
@@ -48,11 +48,11 @@ struct journal_writer {
     _Atomic uint64_t seq;                /* of the next record */
     _Atomic uint64_t n_bytes;            /* of the file, for RLIMIT_FSIZE */
     _Atomic uint64_t limit_bytes, limit_read_ns; /* RLIMIT_FSIZE, and when it was read */
-    _Atomic uint64_t anchor_boottime_ns; /* of the newest anchor */
-    _Atomic uint64_t n_dropped;          /* since the last DROPPED record */
+    _Atomic uint64_t anchor_boottime_ns;         /* of the newest anchor */
+    _Atomic uint64_t n_dropped;                  /* since the last DROPPED record */
     _Atomic uint64_t n_dropped_total;
-    _Atomic uint64_t retry_boottime_ns;  /* quiet until then */
-    _Atomic uint32_t n_failures;         /* in a row */
+    _Atomic uint64_t retry_boottime_ns; /* quiet until then */
+    _Atomic uint32_t n_failures;        /* in a row */
     _Atomic int last_errno;
     uint8_t journal_id[16];
     char path[4096];

@@ -121,7 +121,8 @@ static bool unknown_field(struct parser *p, str word, size_t at)
     const struct filter *f = p->filter;
     for (uint32_t i = 0; i < f->n_fields; i++)
         names = arena_printf(p->arena, "%.*s%s%s%s", STR_ARG(names), i > 0 ? ", " : "",
-                             f->fields[i].name, str_ends(str_from(f->fields[i].name), S(".")) ? "KEY" : "");
+                             f->fields[i].name,
+                             str_ends(str_from(f->fields[i].name), S(".")) ? "KEY" : "");
     return err_at(p->e, ERR_USAGE, at, "filter: no field '%.*s' (there are %.*s)",
                   STR_ARG(str_clip_utf8(word, 40)), STR_ARG(names));
 }
@@ -228,7 +229,8 @@ static bool take_value(struct parser *p, struct node *n)
         return err_at(p->e, ERR_USAGE, at, "filter: '*' goes with ':', '=' and '!=' only");
     const bool is_order = n->compare > COMPARE_NE;
     if (is_order && n->field->type == FILTER_TEXT)
-        return err_at(p->e, ERR_USAGE, at, "filter: '%s' is text, which has no order", n->field->name);
+        return err_at(p->e, ERR_USAGE, at, "filter: '%s' is text, which has no order",
+                      n->field->name);
     return n->asks_presence || take_meaning(p, at, n);
 }
 
@@ -354,7 +356,8 @@ struct filter *filter_parse(str text, const struct filter_field *fields, uint32_
 /* `*` at an end stands for anything. */
 static bool text_fits(str have, str want)
 {
-    const bool open_front = str_starts(want, S("*")), open_back = want.n > 1 && str_ends(want, S("*"));
+    const bool open_front = str_starts(want, S("*")),
+               open_back = want.n > 1 && str_ends(want, S("*"));
     want = str_sub(want, open_front, want.n - open_back);
     if (open_front && open_back)
         return str_find_nocase(have, want) >= 0;
@@ -385,9 +388,9 @@ static enum verdict value_fits(const struct node *n, const struct filter_value *
     if (n->field->type == FILTER_TIME)
         return order_fits(n->compare, v->wall_ns < n->wall_ns, v->wall_ns == n->wall_ns) ? YES : NO;
     if (n->is_number && v->is_number) /* a NaN is neither less nor equal, nor known */
-        return isnan(v->number) ? UNKNOWN
+        return isnan(v->number)                                                        ? UNKNOWN
                : order_fits(n->compare, v->number < n->number, v->number == n->number) ? YES
-                                                                                      : NO;
+                                                                                       : NO;
     if (n->compare > COMPARE_NE)
         return UNKNOWN;
     return !v->is_number && text_fits(v->text, n->text) ? YES : NO;
@@ -408,11 +411,13 @@ static enum verdict compare_fits(const struct node *n, filter_value_fn value, vo
     return n->compare == COMPARE_NE ? YES - best : best;
 }
 
-static enum verdict word_fits(const struct filter *f, const struct node *n, filter_value_fn value, void *ctx)
+static enum verdict word_fits(const struct filter *f, const struct node *n, filter_value_fn value,
+                              void *ctx)
 {
     for (uint32_t i = 0; i < f->n_fields; i++) {
         struct filter_value v = {0};
-        for (uint32_t k = 0; f->fields[i].is_searched && value(ctx, &f->fields[i], (str){0}, k, &v); k++)
+        for (uint32_t k = 0; f->fields[i].is_searched && value(ctx, &f->fields[i], (str){0}, k, &v);
+             k++)
             if (str_find_nocase(v.text, n->text) >= 0)
                 return YES;
     }
@@ -420,7 +425,8 @@ static enum verdict word_fits(const struct filter *f, const struct node *n, filt
 }
 
 /* Depth: LIMIT_FILTER_DEPTH at most, three levels each. */
-static enum verdict node_fits(const struct filter *f, const struct node *n, filter_value_fn value, void *ctx)
+static enum verdict node_fits(const struct filter *f, const struct node *n, filter_value_fn value,
+                              void *ctx)
 {
     if (n->kind == NODE_COMPARE)
         return compare_fits(n, value, ctx);

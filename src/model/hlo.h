@@ -16,8 +16,24 @@
 #include "base/map.h"
 
 enum hlo_type {
-    HLO_PRED = 1, HLO_S8, HLO_S16, HLO_S32, HLO_S64, HLO_U8, HLO_U16, HLO_U32, HLO_U64,
-    HLO_F16, HLO_F32, HLO_F64, HLO_TUPLE, HLO_OPAQUE, HLO_C64, HLO_BF16, HLO_TOKEN, HLO_C128,
+    HLO_PRED = 1,
+    HLO_S8,
+    HLO_S16,
+    HLO_S32,
+    HLO_S64,
+    HLO_U8,
+    HLO_U16,
+    HLO_U32,
+    HLO_U64,
+    HLO_F16,
+    HLO_F32,
+    HLO_F64,
+    HLO_TUPLE,
+    HLO_OPAQUE,
+    HLO_C64,
+    HLO_BF16,
+    HLO_TOKEN,
+    HLO_C128,
 };
 
 struct hlo_numbers {
@@ -58,7 +74,7 @@ struct hlo_instruction {
     struct hlo_numbers operand_ids, called_ids;
     str op_name, op_type, source_file, deduplicated_name;
     int64_t source_line, stack_frame_id;
-    str fusion_kind;          /* "kLoop" … */
+    str fusion_kind; /* "kLoop" … */
     str custom_call_target;
     str comparison_direction; /* "LT" … */
     int64_t api_version;      /* of a custom call */

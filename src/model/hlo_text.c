@@ -5,10 +5,12 @@
 static str type_name(uint32_t type)
 {
     static const char *const names[] = {
-        "invalid", "pred", "s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64", "f16", "f32",
-        "f64", "tuple", "opaque", "c64", "bf16", "token", "c128", "f8e5m2", "f8e4m3fn", "s4", "u4",
-        "f8e4m3b11fnuz", "f8e5m2fnuz", "f8e4m3fnuz", "s2", "u2", "f8e4m3", "f8e3m4", "s1", "u1",
-        "f4e2m1fn", "f8e8m0fnu", "buffer",
+        "invalid",    "pred",       "s8",       "s16",       "s32",    "s64",
+        "u8",         "u16",        "u32",      "u64",       "f16",    "f32",
+        "f64",        "tuple",      "opaque",   "c64",       "bf16",   "token",
+        "c128",       "f8e5m2",     "f8e4m3fn", "s4",        "u4",     "f8e4m3b11fnuz",
+        "f8e5m2fnuz", "f8e4m3fnuz", "s2",       "u2",        "f8e4m3", "f8e3m4",
+        "s1",         "u1",         "f4e2m1fn", "f8e8m0fnu", "buffer",
     };
     return str_from(type < sizeof names / sizeof *names ? names[type] : names[0]);
 }
@@ -84,8 +86,8 @@ static bool any_window(const struct hlo_instruction *in, unsigned what)
 
 static void add_window(struct buf *b, const struct hlo_instruction *in)
 {
-    static const char *const titles[] = {" stride=", " pad=", " lhs_dilate=", " rhs_dilate=",
-                                         " rhs_reversal="};
+    static const char *const titles[] = {
+        " stride=", " pad=", " lhs_dilate=", " rhs_dilate=", " rhs_reversal="};
     buf_add_str(b, S(", window={size="));
     for (uint32_t i = 0; i < in->n_window; i++)
         buf_addf(b, "%s%lld", i == 0 ? "" : "x", (long long)in->window[i].size);

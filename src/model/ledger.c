@@ -54,8 +54,7 @@ static uint32_t find_total(const struct ledger_total *t, uint32_t n, const struc
 static str total_word(struct arena *a, const struct ledger_segment *s)
 {
     const char *word = ledger_category_word(s->category);
-    return s->detail.n == 0 ? str_from(word)
-                            : arena_printf(a, "%s:%.*s", word, STR_ARG(s->detail));
+    return s->detail.n == 0 ? str_from(word) : arena_printf(a, "%s:%.*s", word, STR_ARG(s->detail));
 }
 
 struct ledger_total *ledger_window(const struct ledger *l, int64_t from_ns, int64_t to_ns,

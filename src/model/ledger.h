@@ -20,9 +20,9 @@ const char *ledger_category_meaning(enum ledger_category c);
 struct ledger_segment {
     int64_t from_ns, to_ns; /* wall */
     enum ledger_category category;
-    str detail;             /* TYPE of custom, kind of elastic_wait; else empty */
-    int64_t step;           /* -1 = none */
-    uint32_t attempt;       /* 1… ; 0 between attempts */
+    str detail;       /* TYPE of custom, kind of elastic_wait; else empty */
+    int64_t step;     /* -1 = none */
+    uint32_t attempt; /* 1… ; 0 between attempts */
 };
 
 struct ledger_total {
@@ -41,7 +41,7 @@ struct ledger_attempt {
     str reason;                    /* exit, signal, exception, oom, preempted, lost, hang or "" */
 };
 
-struct ledger_step { /* kept step times, for deviation and jitter */
+struct ledger_step {               /* kept step times, for deviation and jitter */
     int64_t step, from_ns, dur_ns; /* dur: step work without what is accounted elsewhere */
     uint32_t attempt;
     bool wasted, startup;
@@ -53,9 +53,9 @@ struct ledger_rank {
     int64_t step_p50_ns;   /* -1 = not known */
     double slower_percent; /* than the median of the ranks */
     bool straggler;
-    int64_t cost_ns;       /* at most this much of the run's time is its slowness */
+    int64_t cost_ns; /* at most this much of the run's time is its slowness */
     int64_t first_slow_step, last_slow_step; /* -1 = none */
-    int64_t hung_step;     /* it never finished that step; -1 = none */
+    int64_t hung_step;                       /* it never finished that step; -1 = none */
 };
 
 struct ledger_step_stats { /* over warm steps; n = 0: unknown */
@@ -66,7 +66,7 @@ struct ledger_step_stats { /* over warm steps; n = 0: unknown */
 struct ledger {
     struct arena *arena; /* borrowed: the record set's */
     str run;
-    int32_t lead_rank;   /* -1 = not known */
+    int32_t lead_rank; /* -1 = not known */
     int64_t from_ns, to_ns, total_ns, productive_ns;
     struct ledger_segment *segments;
     uint32_t n_segments, segments_capacity;

@@ -80,7 +80,8 @@ static str scaled(struct arena *a, double v, const struct scale *scales, size_t 
 static str format_bytes(struct arena *a, double v)
 {
     static const struct scale iec[] = {
-        {0x1p50, "PiB"}, {0x1p40, "TiB"}, {0x1p30, "GiB"}, {0x1p20, "MiB"}, {0x1p10, "KiB"}, {1, "B"},
+        {0x1p50, "PiB"}, {0x1p40, "TiB"}, {0x1p30, "GiB"},
+        {0x1p20, "MiB"}, {0x1p10, "KiB"}, {1, "B"},
     };
     return scaled(a, v, iec, sizeof iec / sizeof *iec, 3);
 }
@@ -112,7 +113,8 @@ static str format_percent(struct arena *a, double v)
 
 static str format_seconds(struct arena *a, double s)
 {
-    static const struct scale small[] = {{1, "s"}, {1e-3, "ms"}, {1e-6, "µs"}, {1e-9, "ns"}, {1e-12, "ps"}};
+    static const struct scale small[] = {
+        {1, "s"}, {1e-3, "ms"}, {1e-6, "µs"}, {1e-9, "ns"}, {1e-12, "ps"}};
     if (s == 0)
         return S("0 s");
     if (fabs(s) < 59.9995)
@@ -125,7 +127,8 @@ static str format_seconds(struct arena *a, double s)
         return arena_printf(a, "%s%" PRIu64 " m %02" PRIu64 " s", minus, whole / 60, whole % 60);
     const uint64_t minutes = (whole + 30) / 60;
     if (minutes < 24 * 60)
-        return arena_printf(a, "%s%" PRIu64 " h %02" PRIu64 " m", minus, minutes / 60, minutes % 60);
+        return arena_printf(a, "%s%" PRIu64 " h %02" PRIu64 " m", minus, minutes / 60,
+                            minutes % 60);
     const uint64_t hours = (whole + 1800) / 3600;
     return arena_printf(a, "%s%" PRIu64 " d %02" PRIu64 " h", minus, hours / 24, hours % 24);
 }

@@ -29,10 +29,10 @@ struct device_fact {
 
 struct step_fact {
     str host;
-    int64_t number;               /* as the program numbered it */
-    uint64_t start_ps, dur_ps;    /* start since the trace's origin */
+    int64_t number;                /* as the program numbered it */
+    uint64_t start_ps, dur_ps;     /* start since the trace's origin */
     struct fact_ps device_busy_ps; /* union over the devices of that host, inside the step */
-    struct fact_ps input_ps;      /* waiting for input inside the step */
+    struct fact_ps input_ps;       /* waiting for input inside the step */
 };
 
 struct op_fact {
@@ -47,20 +47,20 @@ struct op_fact {
 struct profile_facts {
     struct device_fact *devices;
     uint32_t n_devices;
-    struct fact_ps window_ps;   /* first to last activity of any device, longest over hosts */
-    int64_t window_from_ns;     /* its begin, wall clock; only with has_epoch */
-    struct fact_ps busy_ps;     /* Σ over devices of the union of their work */
-    struct fact_ps idle_ps;     /* Σ over devices of their host's window - busy */
-    struct step_fact *steps;    /* by host, then start */
+    struct fact_ps window_ps; /* first to last activity of any device, longest over hosts */
+    int64_t window_from_ns;   /* its begin, wall clock; only with has_epoch */
+    struct fact_ps busy_ps;   /* Σ over devices of the union of their work */
+    struct fact_ps idle_ps;   /* Σ over devices of their host's window - busy */
+    struct step_fact *steps;  /* by host, then start */
     uint32_t n_steps;
-    struct fact_ps median_step_ps; /* of the complete ones: first and last of a host left out */
+    struct fact_ps median_step_ps;  /* of the complete ones: first and last of a host left out */
     struct fact_ps input_wait_ps;   /* Σ over steps; unknown without a sign of an input pipeline */
     struct fact_ps host_compile_ps; /* union of compilation that began after the second step */
     uint32_t n_compiles_after_warmup;
     struct op_fact top_ops[FACTS_TOP_OPS]; /* by self time */
     uint32_t n_top_ops;
-    uint64_t op_self_ps;        /* Σ over all operations, for shares */
-    uint64_t n_dropped;         /* events that the profiler said it lost, or that cannot be read */
+    uint64_t op_self_ps; /* Σ over all operations, for shares */
+    uint64_t n_dropped;  /* events that the profiler said it lost, or that cannot be read */
     uint32_t n_errors, n_warnings; /* said inside the files */
     bool has_hlo, has_steps, has_ops, has_epoch;
     uint32_t n_hosts;

@@ -23,11 +23,11 @@ enum record_kind {
     RECORD_SESSION,       /* text = JSON: a profile was captured */
     RECORD_EVENT,         /* text = JSON: something happened */
     RECORD_HEARTBEAT,
-    RECORD_DROPPED,       /* value = records that could not be written; code = errno */
-    RECORD_CHECKPOINT,    /* duration_ns of blocking save or restore logged afterwards (Orbax) */
-    RECORD_ELASTIC,       /* active, total, available slices */
-    RECORD_RUNNER_START,  /* `tacho run` began to watch CMD: one attempt of the launcher */
-    RECORD_RUNNER_END,    /* CMD ended: code, signal */
+    RECORD_DROPPED,      /* value = records that could not be written; code = errno */
+    RECORD_CHECKPOINT,   /* duration_ns of blocking save or restore logged afterwards (Orbax) */
+    RECORD_ELASTIC,      /* active, total, available slices */
+    RECORD_RUNNER_START, /* `tacho run` began to watch CMD: one attempt of the launcher */
+    RECORD_RUNNER_END,   /* CMD ended: code, signal */
 };
 
 /* What a begin/end pair is about; the words are in phases.def. */
@@ -43,37 +43,37 @@ struct record {
     enum record_kind kind;
     enum record_phase phase;
     int64_t wall_ns;
-    int64_t step;        /* -1 = none */
+    int64_t step; /* -1 = none */
     double value;
     int64_t duration_ns; /* RECORD_CHECKPOINT */
     int32_t code, signal;
-    uint32_t process;    /* index into the set's processes */
-    uint64_t seq;        /* in its journal */
+    uint32_t process; /* index into the set's processes */
+    uint64_t seq;     /* in its journal */
     str text;
 };
 
 /* One process's life, from one journal. */
 struct record_process {
-    str journal_id;       /* 32 hex digits */
+    str journal_id; /* 32 hex digits */
     str host;
-    int32_t rank;         /* -1 = the runner (`tacho run`) or unknown */
+    int32_t rank; /* -1 = the runner (`tacho run`) or unknown */
     uint32_t pid;
-    uint32_t attempt;     /* 1, 2 … from the launcher's count or the lifetimes; 0 = not yet known */
+    uint32_t attempt; /* 1, 2 … from the launcher's count or the lifetimes; 0 = not yet known */
     int64_t start_ns, last_ns; /* wall: header and newest record */
-    bool runner;          /* written by `tacho run` */
-    bool ended;           /* has RECORD_PROCESS_END */
+    bool runner;               /* written by `tacho run` */
+    bool ended;                /* has RECORD_PROCESS_END */
     uint64_t n_records, n_lost, lost_bytes;
 };
 
 struct record_set {
     struct arena arena;
-    str run;                  /* run id, or the job name of flat entries */
+    str run; /* run id, or the job name of flat entries */
     struct record_process *processes;
     uint32_t n_processes, processes_capacity;
-    struct record *records;   /* by wall_ns, then process, then seq, after record_set_sort */
+    struct record *records; /* by wall_ns, then process, then seq, after record_set_sort */
     uint32_t n_records, records_capacity;
-    bool entries_only;        /* from flat entries: step ends and crashes are not logged */
-    int64_t query_ns;         /* "now" for a run that is still going; 0 = last record */
+    bool entries_only; /* from flat entries: step ends and crashes are not logged */
+    int64_t query_ns;  /* "now" for a run that is still going; 0 = last record */
     struct note *notes;
     uint32_t n_notes, notes_capacity;
 };

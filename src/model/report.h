@@ -17,11 +17,11 @@ struct finding_evidence {
 };
 
 struct finding_impact {
-    str metric;      /* step_time, elapsed, memory */
-    double amount;   /* in unit */
-    str unit;        /* s, bytes */
-    double percent;  /* of step time or of elapsed */
-    str bound;       /* "upper" or "exact" */
+    str metric;     /* step_time, elapsed, memory */
+    double amount;  /* in unit */
+    str unit;       /* s, bytes */
+    double percent; /* of step time or of elapsed */
+    str bound;      /* "upper" or "exact" */
 };
 
 struct finding {
@@ -37,8 +37,8 @@ struct finding {
     uint32_t n_fix, fix_capacity;
     str *confirmed_by;
     uint32_t n_confirmed_by, confirmed_by_capacity;
-    bool has_span;               /* where to look in the trace, or in the run */
-    int64_t span_from, span_to;  /* ps of the session for profiles, wall ns for runs */
+    bool has_span;              /* where to look in the trace, or in the run */
+    int64_t span_from, span_to; /* ps of the session for profiles, wall ns for runs */
 };
 
 struct report_abstained {
@@ -47,10 +47,10 @@ struct report_abstained {
 
 struct report {
     struct arena arena;
-    str subject;          /* "run demo (x7k2…)", "session …" */
+    str subject; /* "run demo (x7k2…)", "session …" */
     bool is_run;
-    bool optimal;         /* status OPTIMAL, else NEEDS_ATTENTION */
-    str summary;          /* three to five sentences */
+    bool optimal; /* status OPTIMAL, else NEEDS_ATTENTION */
+    str summary;  /* three to five sentences */
     struct table_value *key_metrics;
     uint32_t n_key_metrics, key_metrics_capacity;
     struct finding *findings; /* in order of the rules of FINDINGS §2 */
@@ -58,9 +58,9 @@ struct report {
     struct report_abstained *abstained;
     uint32_t n_abstained, abstained_capacity;
     struct report_section {
-        str name;             /* steps, roofline, memory, op_profile, kernel_stats, … */
+        str name; /* steps, roofline, memory, op_profile, kernel_stats, … */
         struct table *table;
-    } *sections;
+    } * sections;
     uint32_t n_sections, sections_capacity;
     struct note *notes; /* what was repaired or left out */
     uint32_t n_notes, notes_capacity;

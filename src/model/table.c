@@ -35,9 +35,9 @@ static bool grow_rows(struct table *t)
     const uint64_t capacity = t->rows_capacity == 0 ? 16 : 2 * (uint64_t)t->rows_capacity;
     if (capacity > UINT32_MAX)
         return false;
-    struct cell *cells = arena_grow(t->arena, t->cells, (size_t)t->n_rows * t->n_columns,
-                                    (size_t)capacity * t->n_columns, sizeof *t->cells,
-                                    _Alignof(struct cell));
+    struct cell *cells =
+        arena_grow(t->arena, t->cells, (size_t)t->n_rows * t->n_columns,
+                   (size_t)capacity * t->n_columns, sizeof *t->cells, _Alignof(struct cell));
     if (cells == NULL)
         return false;
     t->cells = cells;

@@ -80,7 +80,10 @@ enum table_order { TABLE_ASCENDING = 0, TABLE_DESCENDING };
 void table_sort(struct table *t, uint32_t column, enum table_order order);
 MUST_CHECK bool table_ok(const struct table *t, struct err *e);
 
-static inline struct cell cell_unknown(void) { return (struct cell){0}; }
+static inline struct cell cell_unknown(void)
+{
+    return (struct cell){0};
+}
 static inline struct cell cell_text(str s)
 {
     return (struct cell){.known = true, .type = CELL_TEXT, .text = s};

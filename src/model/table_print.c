@@ -7,7 +7,7 @@
 #define BOLD "\033[1m"
 #define MUTED "\033[2m"
 #define PLAIN "\033[0m"
-#define GAP 2              /* blanks between columns */
+#define GAP 2               /* blanks between columns */
 #define CELL_WIDTH_LEAST 12 /* a text column is not cut below this */
 #define SCRATCH_BYTES ((size_t)256 << 20)
 
@@ -86,9 +86,9 @@ static void add_cell(struct buf *out, str text, size_t width, bool right, bool l
 struct layout {
     struct arena *arena; /* scratch of one table */
     const struct table *t;
-    str *texts;          /* n_rows * n_columns, formatted */
+    str *texts; /* n_rows * n_columns, formatted */
     size_t *widths;
-    uint32_t n_rows;     /* that are shown */
+    uint32_t n_rows; /* that are shown */
 };
 
 static bool is_right(const struct column *c)

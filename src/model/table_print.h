@@ -10,9 +10,9 @@
 #include "model/table.h"
 
 struct table_style {
-    bool colour;        /* ANSI colours */
-    uint32_t width;     /* of the terminal; 0 = unlimited */
-    uint32_t max_rows;  /* 0 = all */
+    bool colour;       /* ANSI colours */
+    uint32_t width;    /* of the terminal; 0 = unlimited */
+    uint32_t max_rows; /* 0 = all */
 };
 
 void table_print_text(const struct table *t, const struct table_style *style, struct buf *out);

@@ -40,7 +40,7 @@ enum trace_stat_type {
     TRACE_STAT_F64,
     TRACE_STAT_U64,
     TRACE_STAT_I64,
-    TRACE_STAT_STR,   /* also resolved references and decompressed strings */
+    TRACE_STAT_STR, /* also resolved references and decompressed strings */
     TRACE_STAT_BYTES,
 };
 
@@ -62,16 +62,16 @@ struct trace_stats {
 
 struct trace_event_metadata {
     int64_t id;
-    str name;             /* on TPU the whole HLO text */
-    str display_name;     /* may be empty */
-    str metadata;         /* opaque bytes */
+    str name;         /* on TPU the whole HLO text */
+    str display_name; /* may be empty */
+    str metadata;     /* opaque bytes */
     struct trace_stats stats;
     const int64_t *child_ids;
     uint32_t n_child_ids;
 };
 
 struct trace_event {
-    uint64_t start_ps;        /* since trace.origin_ns */
+    uint64_t start_ps; /* since trace.origin_ns */
     uint64_t dur_ps;
     uint64_t src;             /* byte offset of the XEvent message in the XSpace */
     uint32_t src_bytes;       /* its length */
@@ -84,23 +84,23 @@ struct trace_line {
     int64_t id, display_id;
     str name, display_name;
     uint32_t plane_index;
-    int64_t timestamp_ns;  /* as written */
-    uint64_t duration_ps;  /* as written, or 0 */
+    int64_t timestamp_ns; /* as written */
+    uint64_t duration_ps; /* as written, or 0 */
     uint64_t n_events;
     uint64_t start_ps, end_ps; /* of its events; start > end when there are none */
     uint64_t busy_ps;          /* length of the union of its events */
     uint16_t max_depth;
-    bool was_unsorted;         /* the file had its events out of order */
-    bool overlaps;             /* events overlap in part (no nesting) */
+    bool was_unsorted;              /* the file had its events out of order */
+    bool overlaps;                  /* events overlap in part (no nesting) */
     uint32_t first_group, n_groups; /* row groups */
-    uint64_t base_ps;          /* what is added to the starts kept in its row groups */
+    uint64_t base_ps;               /* what is added to the starts kept in its row groups */
 };
 
 struct trace_plane {
     int64_t id;
     str name;
     enum trace_plane_kind kind;
-    int32_t ordinal; /* N of /device:GPU:N, or -1 */
+    int32_t ordinal;              /* N of /device:GPU:N, or -1 */
     uint32_t first_line, n_lines; /* trace.lines[first_line …] */
     struct trace_event_metadata *event_metadata;
     uint32_t n_event_metadata;
@@ -138,15 +138,15 @@ struct trace {
     struct trace_line *lines;
     uint32_t n_lines;
     uint64_t n_events;
-    uint64_t start_ps, end_ps; /* over all lines */
+    uint64_t start_ps, end_ps;          /* over all lines */
     str *errors, *warnings, *hostnames; /* said inside the file */
     uint32_t n_errors, n_warnings, n_hostnames;
     struct note *notes; /* what the reader repaired, guessed or left out */
     uint32_t n_notes, notes_capacity;
     struct trace_groups *groups;
     const struct trace_source *source; /* static; NULL: events have no stats */
-    int fd; /* the XSpace, for stats; owned; -1 = none */
-    uint64_t shift_ps; /* added to its times they count from the session's origin */
+    int fd;                            /* the XSpace, for stats; owned; -1 = none */
+    uint64_t shift_ps;                 /* added to its times they count from the session's origin */
 };
 
 /* All events of a line, by start. Events with equal start: longer first, then file order. */
@@ -187,7 +187,8 @@ bool trace_stat_f64(const struct trace_stat *s, double *out);
 bool trace_stat_str(const struct trace_stat *s, str *out);
 
 /* Adds count to the note of that code. */
-void trace_note(struct trace *t, str code, uint64_t count, const char *format, ...) PRINTF_LIKE(4, 5);
+void trace_note(struct trace *t, str code, uint64_t count, const char *format, ...)
+    PRINTF_LIKE(4, 5);
 /* Frees everything, closes fd. NULL allowed. */
 void trace_free(struct trace *t);
 
@@ -198,8 +199,8 @@ struct profile {
     str path;              /* what the user named */
     struct trace **traces; /* owned */
     uint32_t n_traces;
-    int64_t origin_ns;     /* wall ns where known, of the earliest trace */
-    bool has_epoch;        /* origin_ns is since 1970, and the traces are on one clock */
+    int64_t origin_ns; /* wall ns where known, of the earliest trace */
+    bool has_epoch;    /* origin_ns is since 1970, and the traces are on one clock */
 };
 /* Sets origin_ns and every trace's shift_ps. Traces without a wall clock all begin at 0. */
 void profile_align(struct profile *p);

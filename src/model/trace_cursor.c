@@ -25,7 +25,8 @@ static bool cursor_fill(struct trace_cursor *c)
     const struct trace_group *item = &c->trace->groups->items[line->first_group + c->group];
     if (c->window == NULL)
         c->window = map_alloc(LIMIT_TRACE_GROUP_EVENTS, sizeof *c->window);
-    if (!trace_groups_read(c->trace->groups, line->first_group + c->group, c->window, &c->failure)) {
+    if (!trace_groups_read(c->trace->groups, line->first_group + c->group, c->window,
+                           &c->failure)) {
         c->failed = &c->failure;
         return false;
     }

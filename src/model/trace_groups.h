@@ -22,12 +22,12 @@
 
 struct trace_group {
     uint32_t n_events;
-    uint32_t n_bytes;              /* packed */
-    uint64_t first_start_ps;       /* smallest start, relative to the line's base */
+    uint32_t n_bytes;        /* packed */
+    uint64_t first_start_ps; /* smallest start, relative to the line's base */
     uint64_t last_start_ps;
     uint64_t max_end_ps;
-    uint64_t offset;               /* in the spill file, when bytes is NULL */
-    uint8_t *bytes;                /* owned, or NULL */
+    uint64_t offset; /* in the spill file, when bytes is NULL */
+    uint8_t *bytes;  /* owned, or NULL */
 };
 
 struct trace_groups {

@@ -18,22 +18,22 @@
 #include "base/buf.h"
 
 struct http_request {
-    const char *method;            /* NULL = GET */
+    const char *method; /* NULL = GET */
     const char *url;
-    const char *unix_socket;       /* path that is dialled instead of the URL's host; NULL = none */
-    const char *token;             /* sent as "Authorization: Bearer"; NULL = none */
-    const char *content_type;      /* of the body; NULL = none */
-    const char *const *headers;    /* more lines "Name: value", NULL at the end; NULL = none */
-    str body;                      /* borrowed */
-    uint64_t timeout_ms;           /* whole request; 0 = 30 s */
-    size_t max_answer_bytes;       /* 0 = LIMIT_HTTP_BODY_BYTES */
+    const char *unix_socket;    /* path that is dialled instead of the URL's host; NULL = none */
+    const char *token;          /* sent as "Authorization: Bearer"; NULL = none */
+    const char *content_type;   /* of the body; NULL = none */
+    const char *const *headers; /* more lines "Name: value", NULL at the end; NULL = none */
+    str body;                   /* borrowed */
+    uint64_t timeout_ms;        /* whole request; 0 = 30 s */
+    size_t max_answer_bytes;    /* 0 = LIMIT_HTTP_BODY_BYTES */
 };
 
 struct http_answer {
-    int status;               /* 0 when nothing was reached */
+    int status; /* 0 when nothing was reached */
     char content_type[128];
     char etag[128];
-    struct buf body;          /* also kept on a status of 400 and more */
+    struct buf body; /* also kept on a status of 400 and more */
 };
 
 /* False with e set also for a status of 400 and more; the answer is filled then, and the server's own

@@ -80,9 +80,11 @@ static void key_metric(struct report *r, const char *name, const char *title, st
 {
     if (!ARENA_PUSH(&r->arena, r->key_metrics, r->n_key_metrics, r->key_metrics_capacity))
         return;
-    r->key_metrics[r->n_key_metrics - 1] = (struct table_value){
-        .column = {.name = str_from(name), .title = str_from(title), .unit = str_from(unit), .type = c.type},
-        .cell = c};
+    r->key_metrics[r->n_key_metrics - 1] = (struct table_value){.column = {.name = str_from(name),
+                                                                           .title = str_from(title),
+                                                                           .unit = str_from(unit),
+                                                                           .type = c.type},
+                                                                .cell = c};
 }
 
 static struct cell seconds(int64_t ns, bool known)
@@ -108,7 +110,8 @@ static struct cell idle_percent(const struct profile_facts *f)
 {
     const double whole = (double)f->busy_ps.ps + (double)f->idle_ps.ps;
     return f->busy_ps.known && f->idle_ps.known && whole > 0
-               ? cell_f64(100 * (double)f->idle_ps.ps / whole) : cell_unknown();
+               ? cell_f64(100 * (double)f->idle_ps.ps / whole)
+               : cell_unknown();
 }
 
 static void add_key_metrics(struct report *r, const struct report_input *in)
@@ -116,16 +119,20 @@ static void add_key_metrics(struct report *r, const struct report_input *in)
     const struct ledger *l = in->ledger;
     if (l != NULL) {
         const bool steps = l->step_stats.n > 0;
-        key_metric(r, "goodput_percent", "Goodput", cell_f64(run_percent(l, LEDGER_PRODUCTIVE_STEP)), "%");
+        key_metric(r, "goodput_percent", "Goodput",
+                   cell_f64(run_percent(l, LEDGER_PRODUCTIVE_STEP)), "%");
         key_metric(r, "goodput_time_s", "Productive time", seconds(l->productive_ns, true), "s");
         key_metric(r, "total_elapsed_s", "Elapsed time", seconds(l->total_ns, true), "s");
-        key_metric(r, "step_time_p50_s", "Step time, median", seconds(l->step_stats.p50_ns, steps), "s");
-        key_metric(r, "step_time_p99_s", "Step time, p99", seconds(l->step_stats.p99_ns, steps), "s");
+        key_metric(r, "step_time_p50_s", "Step time, median", seconds(l->step_stats.p50_ns, steps),
+                   "s");
+        key_metric(r, "step_time_p99_s", "Step time, p99", seconds(l->step_stats.p99_ns, steps),
+                   "s");
         key_metric(r, "attempts", "Attempts", cell_u64(l->n_attempts), "");
         key_metric(r, "disruptions", "Disruptions", cell_u64(l->disruptions), "");
     }
     if (in->facts != NULL) {
-        key_metric(r, "profile_step_time_s", "Step time in the profile, median", fact_seconds(in->facts->median_step_ps), "s");
+        key_metric(r, "profile_step_time_s", "Step time in the profile, median",
+                   fact_seconds(in->facts->median_step_ps), "s");
         key_metric(r, "profile_window_s", "Profiled time", fact_seconds(in->facts->window_ps), "s");
         key_metric(r, "device_idle_percent", "Devices idle", idle_percent(in->facts), "%");
         key_metric(r, "devices", "Devices", cell_u64(in->facts->n_devices), "");
@@ -153,7 +160,8 @@ static void add_ledger_section(struct report *r, const struct ledger *l)
             return;
         row[0] = cell_text(l->totals[i].word);
         row[1] = seconds(l->totals[i].total_ns, true);
-        row[2] = cell_f64(100.0 * (double)l->totals[i].total_ns / (double)(l->total_ns > 0 ? l->total_ns : 1));
+        row[2] = cell_f64(100.0 * (double)l->totals[i].total_ns /
+                          (double)(l->total_ns > 0 ? l->total_ns : 1));
         row[3] = cell_u64(l->totals[i].count);
     }
     add_section(r, S("ledger"), t);
@@ -211,7 +219,9 @@ static void add_profile_steps(struct report *r, const struct profile_facts *f)
 
 static void add_ops(struct report *r, const struct profile_facts *f)
 {
-    struct table *t = f->n_top_ops > 0 ? table_new(&r->arena, S("op_profile"), S("Operations that take most")) : NULL;
+    struct table *t = f->n_top_ops > 0
+                          ? table_new(&r->arena, S("op_profile"), S("Operations that take most"))
+                          : NULL;
     if (t == NULL)
         return;
     table_column(t, S("operation"), S("Operation"), CELL_TEXT, S(""));
@@ -227,7 +237,8 @@ static void add_ops(struct report *r, const struct profile_facts *f)
         row[0] = cell_text(op->name);
         row[1] = op->category.n > 0 ? cell_text(op->category) : cell_unknown();
         row[2] = cell_u64(op->self_ps);
-        row[3] = f->op_self_ps > 0 ? cell_f64(100.0 * (double)op->self_ps / (double)f->op_self_ps) : cell_unknown();
+        row[3] = f->op_self_ps > 0 ? cell_f64(100.0 * (double)op->self_ps / (double)f->op_self_ps)
+                                   : cell_unknown();
         row[4] = op->source.n > 0 ? cell_text(op->source) : cell_unknown();
     }
     add_section(r, S("op_profile"), t);
@@ -256,7 +267,8 @@ static void add_environment(struct report *r, const struct report_input *in)
 static void add_devices(struct report *r, const struct profile_facts *f)
 {
     static const char *const kinds[] = {"", "cpu", "gpu", "tpu"};
-    struct table *t = f->n_devices > 0 ? table_new(&r->arena, S("environment"), S("Environment")) : NULL;
+    struct table *t =
+        f->n_devices > 0 ? table_new(&r->arena, S("environment"), S("Environment")) : NULL;
     if (t == NULL)
         return;
     table_column(t, S("host"), S("Host"), CELL_TEXT, S(""));
@@ -276,7 +288,8 @@ static void add_devices(struct report *r, const struct profile_facts *f)
         row[4] = cell_f64((double)d->idle_ps / 1e12);
     }
     if (f->n_devices > STEP_ROWS_MAX)
-        table_note(t, S("devices_left_out"), f->n_devices - STEP_ROWS_MAX, "further devices, left out");
+        table_note(t, S("devices_left_out"), f->n_devices - STEP_ROWS_MAX,
+                   "further devices, left out");
     add_section(r, S("environment"), t);
 }
 
@@ -285,13 +298,13 @@ static bool is_optimal(const struct report *r, const struct report_input *in)
     for (uint32_t i = 0; i < r->n_findings; i++)
         if (r->findings[i].priority <= FINDING_P1)
             return false;
-    if (in->ledger != NULL && (in->ledger->step_stats.n == 0 ||
-                               run_percent(in->ledger, LEDGER_HANG) > 0 ||
-                               run_percent(in->ledger, LEDGER_INFRASTRUCTURE_RECOVERY) +
-                                       run_percent(in->ledger, LEDGER_WASTED_PROGRESS) >
-                                   OPTIMAL_LOST_PERCENT ||
-                               run_percent(in->ledger, LEDGER_IDLE) > OPTIMAL_IDLE_PERCENT ||
-                               run_percent(in->ledger, LEDGER_DATA_LOADING_SYNC) > OPTIMAL_INPUT_PERCENT))
+    if (in->ledger != NULL &&
+        (in->ledger->step_stats.n == 0 || run_percent(in->ledger, LEDGER_HANG) > 0 ||
+         run_percent(in->ledger, LEDGER_INFRASTRUCTURE_RECOVERY) +
+                 run_percent(in->ledger, LEDGER_WASTED_PROGRESS) >
+             OPTIMAL_LOST_PERCENT ||
+         run_percent(in->ledger, LEDGER_IDLE) > OPTIMAL_IDLE_PERCENT ||
+         run_percent(in->ledger, LEDGER_DATA_LOADING_SYNC) > OPTIMAL_INPUT_PERCENT))
         return false;
     if (in->facts != NULL) {
         const struct cell idle = idle_percent(in->facts);
@@ -316,21 +329,29 @@ static str first_sentences(struct report *r, const struct report_input *in)
     struct arena *a = &r->arena;
     const char *status = r->optimal ? "OPTIMAL" : "NEEDS_ATTENTION";
     if (in->ledger == NULL) {
-        const struct cell idle = idle_percent(in->facts), step = fact_seconds(in->facts->median_step_ps);
+        const struct cell idle = idle_percent(in->facts),
+                          step = fact_seconds(in->facts->median_step_ps);
         const str time = cell_format(a, &step, S("s")), share = cell_format(a, &idle, S("%"));
-        return arena_printf(a, "%.*s covers %u host%s and %u device%s, median step %.*s: %s. Devices were idle for %.*s of the time.",
-                            STR_ARG(r->subject), in->facts->n_hosts, in->facts->n_hosts == 1 ? "" : "s",
-                            in->facts->n_devices, in->facts->n_devices == 1 ? "" : "s", STR_ARG(time), status, STR_ARG(share));
+        return arena_printf(a,
+                            "%.*s covers %u host%s and %u device%s, median step %.*s: %s. Devices "
+                            "were idle for %.*s of the time.",
+                            STR_ARG(r->subject), in->facts->n_hosts,
+                            in->facts->n_hosts == 1 ? "" : "s", in->facts->n_devices,
+                            in->facts->n_devices == 1 ? "" : "s", STR_ARG(time), status,
+                            STR_ARG(share));
     }
     const struct ledger *l = in->ledger;
-    const str all = format_duration_ns(a, l->total_ns), good = format_duration_ns(a, l->productive_ns);
+    const str all = format_duration_ns(a, l->total_ns),
+              good = format_duration_ns(a, l->productive_ns);
     str s = arena_printf(a, "%.*s took %.*s in %u attempt%s, %.1f %% of it productive (%.*s): %s.",
-                         STR_ARG(r->subject), STR_ARG(all), l->n_attempts, l->n_attempts == 1 ? "" : "s",
-                         run_percent(l, LEDGER_PRODUCTIVE_STEP), STR_ARG(good), status);
+                         STR_ARG(r->subject), STR_ARG(all), l->n_attempts,
+                         l->n_attempts == 1 ? "" : "s", run_percent(l, LEDGER_PRODUCTIVE_STEP),
+                         STR_ARG(good), status);
     const struct ledger_total *most = largest_loss(l);
     if (most != NULL) {
         const str lost = format_duration_ns(a, most->total_ns);
-        s = arena_printf(a, "%.*s The largest other part is %.*s: %.*s.", STR_ARG(s), STR_ARG(most->word), STR_ARG(lost));
+        s = arena_printf(a, "%.*s The largest other part is %.*s: %.*s.", STR_ARG(s),
+                         STR_ARG(most->word), STR_ARG(lost));
     }
     return s;
 }
@@ -343,13 +364,15 @@ static void write_summary(struct report *r, const struct report_input *in)
     for (uint32_t i = 0; i < r->n_findings; i++)
         urgent += r->findings[i].priority <= FINDING_P1;
     if (r->n_findings > 0)
-        r->summary = arena_printf(a, "%.*s %.*s", STR_ARG(r->summary), STR_ARG(r->findings[0].what));
+        r->summary =
+            arena_printf(a, "%.*s %.*s", STR_ARG(r->summary), STR_ARG(r->findings[0].what));
     if (urgent > 1)
-        r->summary = arena_printf(a, "%.*s %u more finding%s of priority P0 or P1.", STR_ARG(r->summary),
-                                  urgent - 1, urgent == 2 ? " is" : "s are");
+        r->summary = arena_printf(a, "%.*s %u more finding%s of priority P0 or P1.",
+                                  STR_ARG(r->summary), urgent - 1, urgent == 2 ? " is" : "s are");
     if (r->n_abstained > 0)
-        r->summary = arena_printf(a, "%.*s %u rule%s could not judge: see what was not measured.",
-                                  STR_ARG(r->summary), r->n_abstained, r->n_abstained == 1 ? "" : "s");
+        r->summary =
+            arena_printf(a, "%.*s %u rule%s could not judge: see what was not measured.",
+                         STR_ARG(r->summary), r->n_abstained, r->n_abstained == 1 ? "" : "s");
 }
 
 bool report_build(struct report *r, const struct report_input *in, struct err *e)

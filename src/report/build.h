@@ -12,9 +12,9 @@
 #ifndef TACHO_REPORT_BUILD_H
 #define TACHO_REPORT_BUILD_H
 
-#include "model/profile_facts.h"
 #include "base/err.h"
 #include "model/ledger.h"
+#include "model/profile_facts.h"
 #include "model/report.h"
 
 struct report_input {

@@ -8,9 +8,10 @@
 #include "model/ledger.h"
 #include "model/report.h"
 
-MUST_CHECK bool report_print_text(const struct report *r, bool colour, struct buf *out, struct err *e);
-void report_print_json(const struct report *r, struct json *j);
-MUST_CHECK bool report_print_html(const struct report *r, const struct ledger *ledger, struct buf *out,
+MUST_CHECK bool report_print_text(const struct report *r, bool colour, struct buf *out,
                                   struct err *e);
+void report_print_json(const struct report *r, struct json *j);
+MUST_CHECK bool report_print_html(const struct report *r, const struct ledger *ledger,
+                                  struct buf *out, struct err *e);
 
 #endif

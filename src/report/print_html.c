@@ -13,14 +13,21 @@ struct page {
 };
 
 static const char style[] =
-    ":root{color-scheme:light dark;--ground:#fff;--ink:#1b1f24;--soft:#5b6470;--line:#d9dee4;--p0:#b3261e;--p1:#8a5a00;--p2:#3b5b92}"
-    "@media(prefers-color-scheme:dark){:root{--ground:#14171b;--ink:#e8eaed;--soft:#a3abb5;--line:#343a42;--p0:#ff8a80;--p1:#f2c14e;--p2:#9db9f2}}"
-    "body{margin:2rem auto;max-width:60rem;padding:0 1rem;font:16px/1.5 system-ui,sans-serif;background:var(--ground);color:var(--ink)}"
+    ":root{color-scheme:light "
+    "dark;--ground:#fff;--ink:#1b1f24;--soft:#5b6470;--line:#d9dee4;--p0:#b3261e;--p1:#8a5a00;--p2:"
+    "#3b5b92}"
+    "@media(prefers-color-scheme:dark){:root{--ground:#14171b;--ink:#e8eaed;--soft:#a3abb5;--line:#"
+    "343a42;--p0:#ff8a80;--p1:#f2c14e;--p2:#9db9f2}}"
+    "body{margin:2rem auto;max-width:60rem;padding:0 1rem;font:16px/1.5 "
+    "system-ui,sans-serif;background:var(--ground);color:var(--ink)}"
     "h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}h3{font-size:1.05rem;margin:0}"
     ".soft{color:var(--soft)}.p0{color:var(--p0)}.p1{color:var(--p1)}.p2{color:var(--p2)}"
-    "article{border:1px solid var(--line);border-radius:.5rem;padding:1rem;margin:1rem 0;break-inside:avoid}"
-    "table{border-collapse:collapse;width:100%;font-size:.9rem}th,td{text-align:left;padding:.25rem .6rem .25rem 0;border-bottom:1px solid var(--line);overflow-wrap:anywhere}"
-    "td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}svg{width:100%;height:2.2rem;display:block}"
+    "article{border:1px solid var(--line);border-radius:.5rem;padding:1rem;margin:1rem "
+    "0;break-inside:avoid}"
+    "table{border-collapse:collapse;width:100%;font-size:.9rem}th,td{text-align:left;padding:."
+    "25rem .6rem .25rem 0;border-bottom:1px solid var(--line);overflow-wrap:anywhere}"
+    "td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}svg{width:100%;height:2.2rem;"
+    "display:block}"
     ".swatch{display:inline-block;width:.8em;height:.8em;border-radius:.15em;margin-right:.5em}"
     "@media print{body{margin:0;max-width:none}}";
 
@@ -30,12 +37,23 @@ static void text(struct page *p, str s)
     s = text_printable(p->a, s);
     for (size_t i = 0; i < s.n; i++) {
         switch (s.p[i]) {
-        case '&': buf_add_str(p->out, S("&amp;")); break;
-        case '<': buf_add_str(p->out, S("&lt;")); break;
-        case '>': buf_add_str(p->out, S("&gt;")); break;
-        case '"': buf_add_str(p->out, S("&quot;")); break;
-        case '\'': buf_add_str(p->out, S("&#39;")); break;
-        default: buf_add_char(p->out, s.p[i]);
+        case '&':
+            buf_add_str(p->out, S("&amp;"));
+            break;
+        case '<':
+            buf_add_str(p->out, S("&lt;"));
+            break;
+        case '>':
+            buf_add_str(p->out, S("&gt;"));
+            break;
+        case '"':
+            buf_add_str(p->out, S("&quot;"));
+            break;
+        case '\'':
+            buf_add_str(p->out, S("&#39;"));
+            break;
+        default:
+            buf_add_char(p->out, s.p[i]);
         }
     }
 }
@@ -59,9 +77,11 @@ static const char *fill_of(enum ledger_category c)
         str family;
         const char *colour;
     } rows[] = {
-        {STR_INIT("productive"), "#2e8b57"}, {STR_INIT("startup"), "#6c8ebf"}, {STR_INIT("input"), "#d98c21"},
-        {STR_INIT("checkpoint"), "#8f6bb3"}, {STR_INIT("lost"), "#c0392b"},    {STR_INIT("recovery"), "#a8554b"},
-        {STR_INIT("hang"), "#7b1e1e"},       {STR_INIT("custom"), "#3a8fa3"},  {STR_INIT("idle"), "#9aa3ad"},
+        {STR_INIT("productive"), "#2e8b57"}, {STR_INIT("startup"), "#6c8ebf"},
+        {STR_INIT("input"), "#d98c21"},      {STR_INIT("checkpoint"), "#8f6bb3"},
+        {STR_INIT("lost"), "#c0392b"},       {STR_INIT("recovery"), "#a8554b"},
+        {STR_INIT("hang"), "#7b1e1e"},       {STR_INIT("custom"), "#3a8fa3"},
+        {STR_INIT("idle"), "#9aa3ad"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (str_eq(rows[i].family, family))
@@ -77,23 +97,30 @@ static double share(int64_t part, int64_t whole)
 static void ledger_bar(struct page *p, const struct ledger *l)
 {
     double x = 0;
-    raw(p, "<h2>Where the time went</h2><svg viewBox=\"0 0 1000 40\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"Share of each category, the table below has the numbers\">");
+    raw(p, "<h2>Where the time went</h2><svg viewBox=\"0 0 1000 40\" preserveAspectRatio=\"none\" "
+           "role=\"img\" aria-label=\"Share of each category, the table below has the numbers\">");
     for (uint32_t i = 0; i < l->n_totals; i++) {
         const double width = BAR_WIDTH * share(l->totals[i].total_ns, l->total_ns);
-        buf_addf(p->out, "<rect x=\"%.3f\" y=\"0\" width=\"%.3f\" height=\"40\" fill=\"%s\"><title>", x, width,
-                 fill_of(l->totals[i].category));
+        buf_addf(p->out,
+                 "<rect x=\"%.3f\" y=\"0\" width=\"%.3f\" height=\"40\" fill=\"%s\"><title>", x,
+                 width, fill_of(l->totals[i].category));
         text(p, l->totals[i].word);
         raw(p, "</title></rect>");
         x += width;
     }
-    raw(p, "</svg><table><thead><tr><th>Category</th><th class=\"n\">Time</th><th class=\"n\">Share</th><th class=\"n\">Count</th></tr></thead><tbody>");
+    raw(p, "</svg><table><thead><tr><th>Category</th><th class=\"n\">Time</th><th "
+           "class=\"n\">Share</th><th class=\"n\">Count</th></tr></thead><tbody>");
     for (uint32_t i = 0; i < l->n_totals; i++) {
         const struct ledger_total *t = &l->totals[i];
         const str took = format_duration_ns(p->a, t->total_ns);
-        buf_addf(p->out, "<tr><td><span class=\"swatch\" style=\"background:%s\"></span>", fill_of(t->category));
+        buf_addf(p->out, "<tr><td><span class=\"swatch\" style=\"background:%s\"></span>",
+                 fill_of(t->category));
         text(p, t->word);
-        buf_addf(p->out, "</td><td class=\"n\">%.*s</td><td class=\"n\">%.1f %%</td><td class=\"n\">%llu</td></tr>",
-                 STR_ARG(took), 100 * share(t->total_ns, l->total_ns), (unsigned long long)t->count);
+        buf_addf(p->out,
+                 "</td><td class=\"n\">%.*s</td><td class=\"n\">%.1f %%</td><td "
+                 "class=\"n\">%llu</td></tr>",
+                 STR_ARG(took), 100 * share(t->total_ns, l->total_ns),
+                 (unsigned long long)t->count);
     }
     raw(p, "</tbody></table>");
 }
@@ -107,10 +134,13 @@ static void finding(struct page *p, const struct finding *f)
     if (f->impact.percent >= 0) {
         const struct cell amount = cell_f64(f->impact.amount);
         const str seconds = cell_format(p->a, &amount, f->impact.unit);
-        buf_addf(p->out, "<p>Costs %s%.*s, %.1f %% of the %s <span class=\"soft\">(confidence %s)</span></p>",
-                 str_eq(f->impact.bound, S("exact")) ? "" : "at most ", STR_ARG(seconds), f->impact.percent,
-                 str_eq(f->impact.metric, S("elapsed")) ? "elapsed time" : "step time",
-                 finding_confidence_word(f->confidence));
+        buf_addf(
+            p->out,
+            "<p>Costs %s%.*s, %.1f %% of the %s <span class=\"soft\">(confidence %s)</span></p>",
+            str_eq(f->impact.bound, S("exact")) ? "" : "at most ", STR_ARG(seconds),
+            f->impact.percent,
+            str_eq(f->impact.metric, S("elapsed")) ? "elapsed time" : "step time",
+            finding_confidence_word(f->confidence));
     }
     raw(p, "<table><tbody>");
     for (uint32_t i = 0; i < f->n_evidence; i++) {
@@ -130,7 +160,8 @@ static void section(struct page *p, const struct table *t)
 {
     element(p, "<h2>", t->title, "</h2><table><thead><tr>");
     for (uint32_t c = 0; c < t->n_columns; c++)
-        element(p, t->columns[c].type == CELL_TEXT ? "<th>" : "<th class=\"n\">", t->columns[c].title, "</th>");
+        element(p, t->columns[c].type == CELL_TEXT ? "<th>" : "<th class=\"n\">",
+                t->columns[c].title, "</th>");
     raw(p, "</tr></thead><tbody>");
     const uint32_t shown = t->n_rows < TABLE_ROWS_MAX ? t->n_rows : TABLE_ROWS_MAX;
     for (uint32_t i = 0; i < shown; i++) {
@@ -142,13 +173,16 @@ static void section(struct page *p, const struct table *t)
     }
     raw(p, "</tbody></table>");
     if (shown < t->n_rows)
-        buf_addf(p->out, "<p class=\"soft\">%u more rows are in the JSON report.</p>", t->n_rows - shown);
+        buf_addf(p->out, "<p class=\"soft\">%u more rows are in the JSON report.</p>",
+                 t->n_rows - shown);
 }
 
 static void head(struct page *p, const struct report *r)
 {
-    raw(p, "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
-           "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';style-src 'unsafe-inline'\"><title>");
+    raw(p, "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
+           "content=\"width=device-width,initial-scale=1\">"
+           "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';style-src "
+           "'unsafe-inline'\"><title>");
     text(p, r->subject);
     raw(p, " – Tachograph report</title><style>");
     raw(p, style);
@@ -186,7 +220,8 @@ bool report_print_html(const struct report *r, const struct ledger *ledger, stru
     arena_init(&a, "report page", LIMIT_ARENA_REQUEST_BYTES);
     struct page p = {&a, out};
     head(&p, r);
-    raw(&p, r->n_findings > 0 ? "<h2>Findings</h2>" : "<h2>Findings</h2><p>Nothing found that costs time.</p>");
+    raw(&p, r->n_findings > 0 ? "<h2>Findings</h2>"
+                              : "<h2>Findings</h2><p>Nothing found that costs time.</p>");
     for (uint32_t i = 0; i < r->n_findings; i++)
         finding(&p, &r->findings[i]);
     if (ledger != NULL)

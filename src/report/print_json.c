@@ -11,11 +11,21 @@ static void put_cell(struct json *j, const char *key, const struct cell *c)
         return;
     }
     switch (c->type) {
-    case CELL_TEXT: json_str(j, c->text); return;
-    case CELL_I64: json_i64(j, c->i64); return;
-    case CELL_U64: json_u64(j, c->u64); return;
-    case CELL_F64: json_f64(j, c->f64); return;
-    case CELL_BOOL: json_bool(j, c->yes); return;
+    case CELL_TEXT:
+        json_str(j, c->text);
+        return;
+    case CELL_I64:
+        json_i64(j, c->i64);
+        return;
+    case CELL_U64:
+        json_u64(j, c->u64);
+        return;
+    case CELL_F64:
+        json_f64(j, c->f64);
+        return;
+    case CELL_BOOL:
+        json_bool(j, c->yes);
+        return;
     }
     json_null(j);
 }
@@ -85,8 +95,9 @@ static void put_abstained(struct json *j, const struct report *r)
 /* Sections that nothing was measured for are null: the keys are always there. */
 static void put_sections(struct json *j, const struct report *r)
 {
-    static const char *const names[] = {"ledger", "steps", "roofline", "memory", "op_profile",
-                                        "kernel_stats", "custom_kernels", "environment"};
+    static const char *const names[] = {"ledger",         "steps",      "roofline",
+                                        "memory",         "op_profile", "kernel_stats",
+                                        "custom_kernels", "environment"};
     json_key(j, "sections");
     json_object(j);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {

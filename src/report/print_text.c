@@ -37,17 +37,20 @@ static void print_impact(struct text *t, const struct finding *f)
     const struct cell amount = cell_f64(f->impact.amount);
     const str seconds = cell_format(t->a, &amount, f->impact.unit);
     const bool exact = str_eq(f->impact.bound, S("exact"));
-    buf_addf(t->out, "    costs  %s%.*s, %.1f %% of the %s (confidence %s)\n", exact ? "" : "at most ",
-             STR_ARG(seconds), f->impact.percent,
+    buf_addf(t->out, "    costs  %s%.*s, %.1f %% of the %s (confidence %s)\n",
+             exact ? "" : "at most ", STR_ARG(seconds), f->impact.percent,
              str_eq(f->impact.metric, S("elapsed")) ? "elapsed time" : "step time",
              finding_confidence_word(f->confidence));
 }
 
 static void print_finding(struct text *t, const struct finding *f)
 {
-    const char *colour = f->priority == FINDING_P0 ? "\033[1;31m" : f->priority == FINDING_P1 ? "\033[1;33m" : "\033[1m";
+    const char *colour = f->priority == FINDING_P0   ? "\033[1;31m"
+                         : f->priority == FINDING_P1 ? "\033[1;33m"
+                                                     : "\033[1m";
     buf_addf(t->out, "\n%s%s  %.*s%s  (%.*s)\n    ", t->colour ? colour : "",
-             finding_priority_word(f->priority), STR_ARG(f->title), t->colour ? "\033[0m" : "", STR_ARG(f->id));
+             finding_priority_word(f->priority), STR_ARG(f->title), t->colour ? "\033[0m" : "",
+             STR_ARG(f->id));
     add_clean(t, f->what);
     buf_add_char(t->out, '\n');
     print_impact(t, f);
@@ -83,7 +86,8 @@ bool report_print_text(const struct report *r, bool colour, struct buf *out, str
     if (r->n_abstained > 0)
         buf_add_str(out, S("\nNot judged:\n"));
     for (uint32_t i = 0; i < r->n_abstained; i++)
-        buf_addf(out, "  %-22.*s needs %.*s\n", STR_ARG(r->abstained[i].id), STR_ARG(r->abstained[i].missing));
+        buf_addf(out, "  %-22.*s needs %.*s\n", STR_ARG(r->abstained[i].id),
+                 STR_ARG(r->abstained[i].missing));
     for (uint32_t i = 0; i < r->n_notes; i++) {
         buf_add_str(out, S("note: "));
         add_clean(&t, r->notes[i].message);

@@ -19,7 +19,7 @@ struct rules {
     double floor_percent; /* less than this is noise */
 };
 
-struct finding_dose { /* what a finding is worth */
+struct finding_dose {   /* what a finding is worth */
     const char *metric; /* "elapsed" or "step_time" */
     double amount_s, percent;
     const char *bound;

@@ -8,9 +8,9 @@
 #define IDLE_PERCENT 10.0
 #define COMPILE_PERCENT 3.0
 
-struct ground { /* what shares are of */
-    double whole_ps;  /* of all devices: busy and idle */
-    double step_s;    /* median step, or the window */
+struct ground {      /* what shares are of */
+    double whole_ps; /* of all devices: busy and idle */
+    double step_s;   /* median step, or the window */
     const char *metric;
     uint32_t n_steps; /* complete ones */
 };
@@ -20,7 +20,8 @@ static uint32_t complete_steps(const struct profile_facts *f)
 {
     uint32_t n = 0;
     for (uint32_t i = 1; i + 1 < f->n_steps; i++)
-        n += str_eq(f->steps[i - 1].host, f->steps[i].host) && str_eq(f->steps[i + 1].host, f->steps[i].host);
+        n += str_eq(f->steps[i - 1].host, f->steps[i].host) &&
+             str_eq(f->steps[i + 1].host, f->steps[i].host);
     return n;
 }
 
@@ -77,14 +78,17 @@ static double input_bound(struct rules *x, const struct ground *g, struct findin
     if (*fired == NULL)
         return 0;
     const str each = rules_duration(x, (int64_t)(share * g->step_s * 1e9));
-    (*fired)->what = arena_printf(&x->r->arena,
-                                  "Each step waits for its input: at most %.*s, %.1f %% of the step time.",
-                                  STR_ARG(each), 100 * share);
-    rules_evidence(x, *fired, "overview_page", "input_wait", cell_f64(100 * waits), "%", S("of the steps"));
+    (*fired)->what = arena_printf(
+        &x->r->arena, "Each step waits for its input: at most %.*s, %.1f %% of the step time.",
+        STR_ARG(each), 100 * share);
+    rules_evidence(x, *fired, "overview_page", "input_wait", cell_f64(100 * waits), "%",
+                   S("of the steps"));
     if (g->whole_ps > 0)
         rules_evidence(x, *fired, "overview_page", "device_idle",
-                       cell_f64(100 * (double)f->idle_ps.ps / g->whole_ps), "%", S("of device time"));
-    rules_evidence(x, *fired, "overview_page", "input_wait_time", cell_f64(share * g->step_s), "s", S("a step"));
+                       cell_f64(100 * (double)f->idle_ps.ps / g->whole_ps), "%",
+                       S("of device time"));
+    rules_evidence(x, *fired, "overview_page", "input_wait_time", cell_f64(share * g->step_s), "s",
+                   S("a step"));
     return share;
 }
 
@@ -103,14 +107,15 @@ static double recompilation(struct rules *x, const struct ground *g, struct find
     *fired = rules_fire(x, FINDING_RECOMPILATION, dose_of(g, share, FINDING_HIGH));
     if (*fired == NULL)
         return 0;
-    (*fired)->what = arena_printf(&x->r->arena,
-                                  "%u compilations after the second step take at most %.1f %% of the time.",
-                                  f->n_compiles_after_warmup, 100 * share);
-    rules_evidence(x, *fired, "trace_viewer", "compilations", cell_u64(f->n_compiles_after_warmup), "",
-                   S("after the second step"));
-    rules_evidence(x, *fired, "trace_viewer", "compile_time", cell_f64((double)f->host_compile_ps.ps / 1e12),
-                   "s", S("host"));
-    rules_evidence(x, *fired, "trace_viewer", "compile_share", cell_f64(100 * share), "%", S("of the window, at most idle time"));
+    (*fired)->what = arena_printf(
+        &x->r->arena, "%u compilations after the second step take at most %.1f %% of the time.",
+        f->n_compiles_after_warmup, 100 * share);
+    rules_evidence(x, *fired, "trace_viewer", "compilations", cell_u64(f->n_compiles_after_warmup),
+                   "", S("after the second step"));
+    rules_evidence(x, *fired, "trace_viewer", "compile_time",
+                   cell_f64((double)f->host_compile_ps.ps / 1e12), "s", S("host"));
+    rules_evidence(x, *fired, "trace_viewer", "compile_share", cell_f64(100 * share), "%",
+                   S("of the window, at most idle time"));
     return share;
 }
 
@@ -132,9 +137,11 @@ static double recorded_share(const struct rules *x)
     int64_t sum = 0;
     for (uint32_t i = 0; i < l->n_segments; i++) {
         const struct ledger_segment *s = &l->segments[i];
-        const int64_t begin = s->from_ns > from ? s->from_ns : from, end = s->to_ns < to ? s->to_ns : to;
-        if (end > begin && s->category != LEDGER_PRODUCTIVE_STEP && s->category != LEDGER_WASTED_PROGRESS &&
-            s->category != LEDGER_IN_PROGRESS_STEP && s->category != LEDGER_IDLE && s->category != LEDGER_OTHER)
+        const int64_t begin = s->from_ns > from ? s->from_ns : from,
+                      end = s->to_ns < to ? s->to_ns : to;
+        if (end > begin && s->category != LEDGER_PRODUCTIVE_STEP &&
+            s->category != LEDGER_WASTED_PROGRESS && s->category != LEDGER_IN_PROGRESS_STEP &&
+            s->category != LEDGER_IDLE && s->category != LEDGER_OTHER)
             sum += end - begin;
     }
     return (double)sum / (double)(to - from);
@@ -160,8 +167,10 @@ static void gpu_gaps(struct rules *x, const struct ground *g, double taken, stru
     made->what = arena_printf(&x->r->arena,
                               "%u device%s idle for %.1f %% of the time without a recorded cause.",
                               f->n_devices, f->n_devices == 1 ? " is" : "s are", 100 * left);
-    rules_evidence(x, made, "overview_page", "device_idle", cell_f64(100 * idle), "%", S("of device time"));
-    rules_evidence(x, made, "overview_page", "idle_unexplained", cell_f64(100 * left), "%", S("of device time"));
+    rules_evidence(x, made, "overview_page", "device_idle", cell_f64(100 * idle), "%",
+                   S("of device time"));
+    rules_evidence(x, made, "overview_page", "idle_unexplained", cell_f64(100 * left), "%",
+                   S("of device time"));
     rules_evidence(x, made, "overview_page", "devices", cell_u64(f->n_devices), "", S(""));
 }
 
@@ -198,7 +207,8 @@ static void profile_incomplete(struct rules *x, const struct ground *g)
     made->what = arena_printf(a, "The profile cannot carry every conclusion: %.*s.", STR_ARG(why));
     rules_evidence(x, made, "summary", "complete_steps", cell_u64(g->n_steps), "", x->in->profile);
     rules_evidence(x, made, "summary", "device_rows", cell_u64(f->n_devices), "", x->in->profile);
-    rules_evidence(x, made, "summary", "dropped_events", cell_u64(f->n_dropped), "", x->in->profile);
+    rules_evidence(x, made, "summary", "dropped_events", cell_u64(f->n_dropped), "",
+                   x->in->profile);
     rules_evidence(x, made, "summary", "errors", cell_u64(f->n_errors), "", x->in->profile);
     rules_evidence(x, made, "summary", "hlo", cell_bool(f->has_hlo), "", x->in->profile);
 }
@@ -214,7 +224,8 @@ void rules_of_profile(struct rules *x)
     struct finding *cause = NULL;
     if (input != NULL || compile != NULL)
         cause = &x->r->findings[input != NULL && compile != NULL && compile_share > input_share
-                                    ? before + 1 : before];
+                                    ? before + 1
+                                    : before];
     gpu_gaps(x, &g, input_share + compile_share + recorded_share(x), cause);
     profile_incomplete(x, &g);
 }

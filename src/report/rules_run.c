@@ -14,7 +14,8 @@
 #define SLOW_STEP_MIN 0.05 /* beyond the median, and three MADs */
 #define WARM_UP_STEPS 3
 #define SAVE_BLOCKS_STEPS 10
-#define SLOW_STRETCH_SHARE 0.5 /* a load is of the slow kind from this share of a slow one (p90) on */
+#define SLOW_STRETCH_SHARE                                                                         \
+    0.5 /* a load is of the slow kind from this share of a slow one (p90) on */
 
 static double share_of(const struct ledger *l, int64_t ns)
 {
@@ -126,8 +127,9 @@ static void input_bound(struct rules *x)
     const str total = rules_duration(x, loads.total_ns), slow = rules_duration(x, loads.slow_ns);
     const int64_t each_ns = loads.slow_ns / loads.n_slow;
     const str each = rules_duration(x, each_ns);
-    f->what = arena_printf(&x->r->arena, "The loop waited %.*s for its next batch, %.1f %% of the run",
-                           STR_ARG(total), share_of(l, loads.total_ns));
+    f->what =
+        arena_printf(&x->r->arena, "The loop waited %.*s for its next batch, %.1f %% of the run",
+                     STR_ARG(total), share_of(l, loads.total_ns));
     str where = {0};
     if (loads.slow_last >= 0) {
         where = arena_printf(&x->r->arena, "steps %lld to %lld", (long long)loads.slow_first,
@@ -143,8 +145,10 @@ static void input_bound(struct rules *x)
     rules_evidence(x, f, "goodput", "loop_load_share", cell_f64(share_of(l, loads.total_ns)), "%",
                    S("of elapsed time"));
     rules_evidence(x, f, "goodput", "slow_loads", cell_u64(loads.n_slow), "", where);
-    rules_evidence(x, f, "goodput", "slow_load_time", cell_f64(SECONDS(each_ns)), "s", S("mean of the slow loads"));
-    rules_evidence(x, f, "goodput", "slow_loads_total", cell_f64(SECONDS(loads.slow_ns)), "s", where);
+    rules_evidence(x, f, "goodput", "slow_load_time", cell_f64(SECONDS(each_ns)), "s",
+                   S("mean of the slow loads"));
+    rules_evidence(x, f, "goodput", "slow_loads_total", cell_f64(SECONDS(loads.slow_ns)), "s",
+                   where);
     set_span(f, loads.slow_from_ns, loads.slow_to_ns);
 }
 
@@ -183,7 +187,8 @@ static void checkpoint_blocking(struct rules *x)
     }
     for (uint32_t i = 0; i < l->n_segments && n > 0; i++) {
         const struct ledger_segment *s = &l->segments[i];
-        if (s->category != LEDGER_CHECKPOINT_SAVE || s->from_ns < last || s->to_ns - s->from_ns > 2 * longest)
+        if (s->category != LEDGER_CHECKPOINT_SAVE || s->from_ns < last ||
+            s->to_ns - s->from_ns > 2 * longest)
             continue;
         total += s->to_ns - s->from_ns;
         to = s->to_ns;
@@ -193,20 +198,23 @@ static void checkpoint_blocking(struct rules *x)
     if (f == NULL)
         return;
     const str sum = rules_duration(x, total), most = rules_duration(x, longest);
-    f->what = arena_printf(&x->r->arena,
-                           "%u saves blocked the loop for %.*s, %.1f %% of the run; the longest took %.*s",
-                           n, STR_ARG(sum), share_of(l, total), STR_ARG(most));
+    f->what = arena_printf(
+        &x->r->arena,
+        "%u saves blocked the loop for %.*s, %.1f %% of the run; the longest took %.*s", n,
+        STR_ARG(sum), share_of(l, total), STR_ARG(most));
     const int64_t p50 = l->step_stats.n > 0 ? l->step_stats.p50_ns : 0;
     if (p50 > 0 && longest / p50 >= SAVE_BLOCKS_STEPS)
         f->what = arena_printf(&x->r->arena, "%.*s, the time of %lld steps.", STR_ARG(f->what),
                                (long long)(longest / p50));
     else
         f->what = arena_printf(&x->r->arena, "%.*s.", STR_ARG(f->what));
-    rules_evidence(x, f, "goodput", "checkpoint_save", cell_f64(SECONDS(total)), "s", S("lead rank"));
+    rules_evidence(x, f, "goodput", "checkpoint_save", cell_f64(SECONDS(total)), "s",
+                   S("lead rank"));
     rules_evidence(x, f, "goodput", "saves", cell_u64(n), "", S("lead rank"));
     rules_evidence(x, f, "goodput", "longest_save", cell_f64(SECONDS(longest)), "s", S(""));
     if (p50 > 0)
-        rules_evidence(x, f, "goodput", "step_time_p50", cell_f64(SECONDS(p50)), "s", S("warm steps"));
+        rules_evidence(x, f, "goodput", "step_time_p50", cell_f64(SECONDS(p50)), "s",
+                       S("warm steps"));
     rules_evidence(x, f, "goodput", "checkpoint_save_share", cell_f64(share_of(l, total)), "%",
                    S("of elapsed time"));
     set_span(f, from, to);
@@ -243,10 +251,12 @@ static void restart_wasted(struct rules *x)
         return;
     const str lost = rules_duration(x, total);
     f->what = arena_printf(&x->r->arena,
-                           "%.*s of step work (%.1f %% of the run) was lost: %u whole steps and what was cut, in %u disruption%s.",
+                           "%.*s of step work (%.1f %% of the run) was lost: %u whole steps and "
+                           "what was cut, in %u disruption%s.",
                            STR_ARG(lost), share_of(l, total), steps, l->disruptions,
                            l->disruptions == 1 ? "" : "s");
-    rules_evidence(x, f, "goodput", "wasted_progress", cell_f64(SECONDS(total)), "s", S("lead rank"));
+    rules_evidence(x, f, "goodput", "wasted_progress", cell_f64(SECONDS(total)), "s",
+                   S("lead rank"));
     rules_evidence(x, f, "goodput", "wasted_progress_share", cell_f64(share_of(l, total)), "%",
                    S("of elapsed time"));
     rules_evidence(x, f, "goodput", "lost_steps", cell_u64(steps), "", S("whole steps"));
@@ -274,7 +284,8 @@ static void slow_startup(struct rules *x)
         }
     }
     if (total == 0) {
-        rules_abstain(x, FINDING_SLOW_STARTUP, "records of initialization, preparation or first steps");
+        rules_abstain(x, FINDING_SLOW_STARTUP,
+                      "records of initialization, preparation or first steps");
         return;
     }
     for (uint32_t i = 0; i < l->n_attempts; i++) {
@@ -295,15 +306,19 @@ static void slow_startup(struct rules *x)
     const str sum = rules_duration(x, total), most = rules_duration(x, slowest),
               least = rules_duration(x, fastest);
     f->what = arena_printf(&x->r->arena,
-                           "Starting took %.*s in %u attempts (%.1f %% of the run), up to %.*s; the fastest needed %.*s.",
+                           "Starting took %.*s in %u attempts (%.1f %% of the run), up to %.*s; "
+                           "the fastest needed %.*s.",
                            STR_ARG(sum), l->n_attempts, share_of(l, total), STR_ARG(most),
                            STR_ARG(least));
     rules_evidence(x, f, "goodput", "startup_total", cell_f64(SECONDS(total)), "s",
                    S("initialization, training_prep, program_startup"));
     rules_evidence(x, f, "goodput", "attempts", cell_u64(l->n_attempts), "", S(""));
-    rules_evidence(x, f, "goodput", "startup_slowest", cell_f64(SECONDS(slowest)), "s", S("attempt"));
-    rules_evidence(x, f, "goodput", "startup_fastest", cell_f64(SECONDS(fastest)), "s", S("attempt"));
-    rules_evidence(x, f, "goodput", "startup_share", cell_f64(share_of(l, total)), "%", S("of elapsed time"));
+    rules_evidence(x, f, "goodput", "startup_slowest", cell_f64(SECONDS(slowest)), "s",
+                   S("attempt"));
+    rules_evidence(x, f, "goodput", "startup_fastest", cell_f64(SECONDS(fastest)), "s",
+                   S("attempt"));
+    rules_evidence(x, f, "goodput", "startup_share", cell_f64(share_of(l, total)), "%",
+                   S("of elapsed time"));
 }
 
 /* When the fourth step of that attempt began; what is compiled before is warm-up. */
@@ -340,11 +355,14 @@ static void recompilation(struct rules *x)
     if (f == NULL)
         return;
     const str sum = rules_duration(x, total);
-    f->what = arena_printf(&x->r->arena, "%u compilations after warm-up took %.*s, %.1f %% of the run.", n,
-                           STR_ARG(sum), share_of(l, total));
-    rules_evidence(x, f, "goodput", "compile_after_warm_up", cell_f64(SECONDS(total)), "s", S("lead rank"));
+    f->what =
+        arena_printf(&x->r->arena, "%u compilations after warm-up took %.*s, %.1f %% of the run.",
+                     n, STR_ARG(sum), share_of(l, total));
+    rules_evidence(x, f, "goodput", "compile_after_warm_up", cell_f64(SECONDS(total)), "s",
+                   S("lead rank"));
     rules_evidence(x, f, "goodput", "compilations", cell_u64(n), "", S("after the third step"));
-    rules_evidence(x, f, "goodput", "compile_share", cell_f64(share_of(l, total)), "%", S("of elapsed time"));
+    rules_evidence(x, f, "goodput", "compile_share", cell_f64(share_of(l, total)), "%",
+                   S("of elapsed time"));
 }
 
 struct jitter {
@@ -360,7 +378,8 @@ static bool is_warm(const struct ledger_step *s)
 
 static void find_slow_steps(const struct ledger *l, struct jitter *j)
 {
-    const int64_t least = (int64_t)((double)j->p50 * SLOW_STEP_MIN), mads = (int64_t)(3 * 1.4826 * (double)j->mad);
+    const int64_t least = (int64_t)((double)j->p50 * SLOW_STEP_MIN),
+                  mads = (int64_t)(3 * 1.4826 * (double)j->mad);
     bool regular = true;
     j->first = j->last = -1;
     for (uint32_t i = 0; i < l->n_steps; i++) {
@@ -370,7 +389,8 @@ static void find_slow_steps(const struct ledger *l, struct jitter *j)
         j->excess += s->dur_ns - j->p50;
         if (j->n_slow++ == 0)
             j->first = s->step;
-        else if (s->step <= j->last || (j->period != 0 && (uint64_t)(s->step - j->last) != j->period))
+        else if (s->step <= j->last ||
+                 (j->period != 0 && (uint64_t)(s->step - j->last) != j->period))
             regular = false;
         else
             j->period = (uint64_t)(s->step - j->last);
@@ -416,7 +436,9 @@ static void say_jitter(struct rules *x, struct finding *f, const struct jitter *
     const struct ledger_rank *rank = slow_rank(x->in->ledger);
     struct arena *a = &x->r->arena;
     const str sum = rules_duration(x, j->excess), p50 = rules_duration(x, j->p50);
-    f->what = arena_printf(a, "%u of %u warm steps were slower than the rest and took %.*s longer in all (median step %.*s)",
+    f->what = arena_printf(a,
+                           "%u of %u warm steps were slower than the rest and took %.*s longer in "
+                           "all (median step %.*s)",
                            j->n_slow, j->n, STR_ARG(sum), STR_ARG(p50));
     if (j->period > 1)
         f->what = arena_printf(a, "%.*s; they come every %llu steps.", STR_ARG(f->what),
@@ -426,8 +448,8 @@ static void say_jitter(struct rules *x, struct finding *f, const struct jitter *
                                STR_ARG(f->what), rank->rank, STR_ARG(rank->host),
                                (long long)rank->first_slow_step, (long long)rank->last_slow_step);
     else
-        f->what = arena_printf(a, "%.*s, in steps %lld to %lld.", STR_ARG(f->what), (long long)j->first,
-                               (long long)j->last);
+        f->what = arena_printf(a, "%.*s, in steps %lld to %lld.", STR_ARG(f->what),
+                               (long long)j->first, (long long)j->last);
     if (rank != NULL)
         rules_evidence(x, f, "goodput", "straggler_cost", cell_f64(SECONDS(rank->cost_ns)), "s",
                        arena_printf(a, "rank %d", rank->rank));
@@ -453,9 +475,12 @@ static void step_jitter(struct rules *x)
     say_jitter(x, f, &j);
     rules_evidence(x, f, "goodput", "slow_steps", cell_u64(j.n_slow), "", S("warm steps"));
     rules_evidence(x, f, "goodput", "warm_steps", cell_u64(j.n), "", S(""));
-    rules_evidence(x, f, "goodput", "step_time_p50", cell_f64(SECONDS(j.p50)), "s", S("warm steps"));
-    rules_evidence(x, f, "goodput", "step_time_p99", cell_f64(SECONDS(s->p99_ns)), "s", S("warm steps"));
-    rules_evidence(x, f, "goodput", "deviation", cell_f64(100 * deviation), "%", S("of the median step"));
+    rules_evidence(x, f, "goodput", "step_time_p50", cell_f64(SECONDS(j.p50)), "s",
+                   S("warm steps"));
+    rules_evidence(x, f, "goodput", "step_time_p99", cell_f64(SECONDS(s->p99_ns)), "s",
+                   S("warm steps"));
+    rules_evidence(x, f, "goodput", "deviation", cell_f64(100 * deviation), "%",
+                   S("of the median step"));
 }
 
 /* Less than this share is noise of the steps themselves. */

@@ -29,9 +29,9 @@ struct http_server;
 
 struct http_request {
     struct http_server *server; /* that took it */
-    struct arena arena; /* lives as long as the request */
-    str method;         /* "GET" also for HEAD */
-    str path;           /* percent-decoded but for an encoded slash or NUL; begins with '/' */
+    struct arena arena;         /* lives as long as the request */
+    str method;                 /* "GET" also for HEAD */
+    str path; /* percent-decoded but for an encoded slash or NUL; begins with '/' */
     const struct http_pair *query, *headers;
     uint32_t n_query, n_headers;
     str body;

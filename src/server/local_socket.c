@@ -55,7 +55,8 @@ static int open_folder(const char *data_dir, struct err *e)
 static void *answer_loop(void *arg)
 {
     struct local_socket *l = arg;
-    struct pollfd wait[] = {{.fd = l->listener, .events = POLLIN}, {.fd = l->stop, .events = POLLIN}};
+    struct pollfd wait[] = {{.fd = l->listener, .events = POLLIN},
+                            {.fd = l->stop, .events = POLLIN}};
     while (poll(wait, 2, -1) >= 0 || errno == EINTR) {
         if (wait[1].revents != 0)
             break;
@@ -168,8 +169,9 @@ static bool ask(int fd, int folder, struct local_server *out, struct err *e)
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait);
     if (connect(fd, (const struct sockaddr *)&at, sizeof at) == -1)
-        return errno == ENOENT || errno == ECONNREFUSED ? err_set(e, ERR_NOT_FOUND, "no server runs there")
-                                                        : err_sys(e, "cannot connect");
+        return errno == ENOENT || errno == ECONNREFUSED
+                   ? err_set(e, ERR_NOT_FOUND, "no server runs there")
+                   : err_sys(e, "cannot connect");
     if (!is_same_user(fd))
         return err_set(e, ERR_DENIED, "the server is another user's");
     while (n < sizeof answer && (got = recv(fd, answer + n, sizeof answer - n, 0)) > 0)

@@ -242,8 +242,7 @@ static void page_token_put(struct json *j, int64_t number, str name)
     json_kcstr(j, "next_page_token", hex);
 }
 
-bool reply_page(struct json *j, int64_t number, str name, struct http_response *resp,
-                struct err *e)
+bool reply_page(struct json *j, int64_t number, str name, struct http_response *resp, struct err *e)
 {
     json_end(j);
     if (name.n > 0)

@@ -31,7 +31,8 @@ static const struct {
 #undef X
 };
 
-static void put_parameter(struct json *j, str name, const char *in, const char *type, const char *meaning)
+static void put_parameter(struct json *j, str name, const char *in, const char *type,
+                          const char *meaning)
 {
     json_object(j);
     json_kstr(j, "name", name);
@@ -185,7 +186,8 @@ bool route_metrics(struct server *s, struct http_request *req, struct http_respo
     put_metric(b, "oddities_total", "counter", "things that should not have happened",
                err_odd_count());
     if (max_resident(&req->arena, &resident_kib))
-        put_metric(b, "process_max_resident_bytes", "gauge", "most memory so far", resident_kib * 1024);
+        put_metric(b, "process_max_resident_bytes", "gauge", "most memory so far",
+                   resident_kib * 1024);
     const uint64_t cpu_ns = clock_process_cpu_ns(), ns_per_s = (uint64_t)NS_PER_S;
     buf_addf(b,
              "# HELP tacho_process_cpu_seconds_total CPU time\n"

@@ -57,8 +57,8 @@ static str run_text(const struct store_run *r, struct buf *bare)
 }
 
 /* Puts those that fit (f NULL: all) until the page is full and one more fits. */
-static void put_fitting(struct page *page, const struct filter *f, const struct store_run *runs, uint32_t n,
-                        struct json *j)
+static void put_fitting(struct page *page, const struct filter *f, const struct store_run *runs,
+                        uint32_t n, struct json *j)
 {
     struct buf bare;
     buf_init(&bare, LIMIT_ARENA_REQUEST_BYTES);
@@ -78,8 +78,8 @@ static void put_fitting(struct page *page, const struct filter *f, const struct 
     buf_release(&bare);
 }
 
-static bool put_runs(struct server *s, struct store_run_query *q, const struct filter *f, struct page *page,
-                     struct json *j, struct err *e)
+static bool put_runs(struct server *s, struct store_run_query *q, const struct filter *f,
+                     struct page *page, struct json *j, struct err *e)
 {
     bool ok = true, is_last = false;
     q->limit = f == NULL ? page->wanted + 1 : FILTER_BATCH;
@@ -95,7 +95,8 @@ static bool put_runs(struct server *s, struct store_run_query *q, const struct f
         is_last = n < q->limit;
         q->before_started_ns = page->last_ns;
         q->before_run = str_from(page->last);
-        page->is_more |= !is_last && page->n_seen >= LIMIT_FILTER_SCAN; /* a short page, not a long wait */
+        page->is_more |=
+            !is_last && page->n_seen >= LIMIT_FILTER_SCAN; /* a short page, not a long wait */
     }
     return ok;
 }

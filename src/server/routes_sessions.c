@@ -289,7 +289,8 @@ static bool answer_trace(struct server *s, str view_word, struct http_request *r
     const struct parser_limits limits = parser_limits_of(s);
     resp->content_type = "application/json";
     resp->cache = "private, max-age=3600";
-    return path != NULL && profile_task_trace(path, s->cache_dir, &limits, view, params, n, &resp->body, e);
+    return path != NULL &&
+           profile_task_trace(path, s->cache_dir, &limits, view, params, n, &resp->body, e);
 }
 
 bool route_trace(struct server *s, struct http_request *req, struct http_response *resp,
@@ -320,10 +321,10 @@ static bool reply_kept(struct server *s, struct http_request *req, const char *f
     if (key.n == 0)
         return false;
     if (!s->blob->ops->get(s->blob, key, LIMIT_ARENA_REQUEST_BYTES / 2, &req->arena, &content, e))
-        return e->code == ERR_NOT_FOUND
-                   ? err_set(e, ERR_NOT_FOUND, "this session has no report; its tools and its "
-                                               "trace can be opened")
-                   : false;
+        return e->code == ERR_NOT_FOUND ? err_set(e, ERR_NOT_FOUND,
+                                                  "this session has no report; its tools and its "
+                                                  "trace can be opened")
+                                        : false;
     return buf_add_str(&resp->body, content);
 }
 

@@ -2,10 +2,10 @@
 /* Server-sent events, and the report of a run. */
 #include "report/build.h"
 #include "report/print.h"
-#include "server/session_facts.h"
 #include "server/keeper.h"
 #include "server/run_cache.h"
 #include "server/server_inside.h"
+#include "server/session_facts.h"
 
 bool route_stream(struct server *s, struct http_request *req, struct http_response *resp,
                   struct err *e)

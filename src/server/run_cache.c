@@ -3,8 +3,8 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/map.h"
 #include "base/limits.h"
+#include "base/map.h"
 #include "goodput/ledger_build.h"
 #include "journal/reader.h"
 

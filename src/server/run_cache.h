@@ -32,8 +32,8 @@ struct run_view {
     uint32_t n_users;
     uint64_t used_at;
     bool is_marked;
-    struct arena_mark mark;    /* what comes after it belongs to the ledger */
-    struct note *notes; /* as they were before the ledger was built */
+    struct arena_mark mark; /* what comes after it belongs to the ledger */
+    struct note *notes;     /* as they were before the ledger was built */
     uint32_t n_notes;
     struct run_view *next;
 };

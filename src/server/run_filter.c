@@ -41,7 +41,8 @@ static struct doc *find_member(struct doc *d, str key, struct arena *a)
 }
 
 /* Null is no value; true, objects and arrays are what they look like as JSON. */
-static bool take_value(struct doc *d, enum filter_type type, struct arena *a, struct filter_value *out)
+static bool take_value(struct doc *d, enum filter_type type, struct arena *a,
+                       struct filter_value *out)
 {
     out->text = doc_string(d, a);
     if (type == FILTER_TIME)
@@ -60,7 +61,8 @@ static bool value_of(void *ctx, const struct filter_field *f, str key, uint32_t 
     static const char *const state[] = {"phase", "reason", "health"};
     struct run_docs *r = ctx;
     if (strcmp(f->name, "state") == 0) {
-        while (index < sizeof state / sizeof *state && !doc_is_text(doc_get(r->summary, state[index])))
+        while (index < sizeof state / sizeof *state &&
+               !doc_is_text(doc_get(r->summary, state[index])))
             index++; /* a run without a reason has two */
         return index < sizeof state / sizeof *state &&
                take_value(doc_get(r->summary, state[index]), f->type, r->arena, out);
@@ -88,7 +90,8 @@ bool run_filter_fits(const struct filter *f, str summary, str details)
     return fits;
 }
 
-bool run_filter_fits_folder(const struct filter *f, const char *dir, str run, bool *fits, struct err *e)
+bool run_filter_fits_folder(const struct filter *f, const char *dir, str run, bool *fits,
+                            struct err *e)
 {
     struct run_view v;
     struct run_summary sum;

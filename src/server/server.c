@@ -30,8 +30,8 @@ static bool err_taken(const struct server *s, struct err *e)
     struct local_server other;
     if (!local_server_find(s->data_dir, &other, e))
         return err_set(e, ERR_CONFLICT, "another server has the data folder '%s'", s->data_dir);
-    err_set(e, ERR_CONFLICT, "another server has the data folder '%s': process %lld at %s", s->data_dir,
-            (long long)other.pid, other.url);
+    err_set(e, ERR_CONFLICT, "another server has the data folder '%s': process %lld at %s",
+            s->data_dir, (long long)other.pid, other.url);
     return err_hint(e, "use that one, or give this one another --data");
 }
 

@@ -27,7 +27,8 @@ struct server {
     uint64_t parser_memory_bytes, parser_cpu_s;
     int lock_fd; /* <data>/server/lock */
     int64_t started_ns;
-    _Atomic(uint64_t) ready_until_ns; /* monotonic: /readyz commits once a second, however many ask */
+    _Atomic(uint64_t)
+        ready_until_ns; /* monotonic: /readyz commits once a second, however many ask */
     struct store_meta *meta;
     struct store_blob *blob;
     struct auth *auth;

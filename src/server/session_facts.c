@@ -24,12 +24,14 @@ static bool facts_of(struct server *s, const struct store_session *t, struct are
     return false;
 }
 
-bool session_facts_newest(struct server *s, str run, struct arena *a, struct profile_facts *out, str *name)
+bool session_facts_newest(struct server *s, str run, struct arena *a, struct profile_facts *out,
+                          str *name)
 {
     struct store_session *sessions;
     uint32_t n;
     struct err e = {0};
-    if (!s->meta->ops->sessions(s->meta, run, 0, (str){0}, SESSIONS_LOOKED_AT, a, &sessions, &n, &e)) {
+    if (!s->meta->ops->sessions(s->meta, run, 0, (str){0}, SESSIONS_LOOKED_AT, a, &sessions, &n,
+                                &e)) {
         log_warn("sessions of run %.*s: %s", STR_ARG(run), e.msg);
         return false;
     }

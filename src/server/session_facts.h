@@ -12,6 +12,7 @@
 
 /* Of the run's newest session whose report is done; false when there is none. The name of the session
  * and the facts live in a. */
-bool session_facts_newest(struct server *s, str run, struct arena *a, struct profile_facts *out, str *name);
+bool session_facts_newest(struct server *s, str run, struct arena *a, struct profile_facts *out,
+                          str *name);
 
 #endif

@@ -88,11 +88,12 @@ static bool keep(struct server *s, const struct store_session *t, struct arena *
                  str content, struct err *e)
 {
     const str folder = session_key(a, t->run, t->name);
-    return s->blob->ops->put(s->blob, arena_printf(a, "%.*s/%s", STR_ARG(folder), file), content, e);
+    return s->blob->ops->put(s->blob, arena_printf(a, "%.*s/%s", STR_ARG(folder), file), content,
+                             e);
 }
 
-static bool keep_report(struct server *s, struct store_session *t, const struct report *r, struct arena *a,
-                        struct err *e)
+static bool keep_report(struct server *s, struct store_session *t, const struct report *r,
+                        struct arena *a, struct err *e)
 {
     struct buf page;
     struct json j;
@@ -101,14 +102,16 @@ static bool keep_report(struct server *s, struct store_session *t, const struct 
     report_print_json(r, &j);
     bool ok = json_done(&j, e) && keep(s, t, a, "report.json", buf_str(&page), e);
     buf_clear(&page);
-    ok = ok && report_print_html(r, NULL, &page, e) && keep(s, t, a, "summary.html", buf_str(&page), e);
+    ok = ok && report_print_html(r, NULL, &page, e) &&
+         keep(s, t, a, "summary.html", buf_str(&page), e);
     buf_release(&page);
     t->n_findings = r->n_findings;
     t->first_finding = r->n_findings > 0 ? arena_str(a, r->findings[0].title) : (str){0};
     return ok;
 }
 
-static bool take_facts(struct server *s, str packed, struct store_session *t, struct arena *a, struct err *e)
+static bool take_facts(struct server *s, str packed, struct store_session *t, struct arena *a,
+                       struct err *e)
 {
     struct profile_facts facts;
     struct report r = {0};

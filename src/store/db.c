@@ -42,7 +42,8 @@ bool db_open(struct db *db, const char *path, struct err *e)
 bool db_is_in_place(struct db *db, struct err *e)
 {
     int has_moved = 0;
-    if (sqlite3_file_control(db->handle, "main", SQLITE_FCNTL_HAS_MOVED, &has_moved) != SQLITE_OK || has_moved == 0)
+    if (sqlite3_file_control(db->handle, "main", SQLITE_FCNTL_HAS_MOVED, &has_moved) != SQLITE_OK ||
+        has_moved == 0)
         return true;
     err_set(e, ERR_UNAVAILABLE, "the database was removed or replaced under the server");
     return err_hint(e, "put it back or not, and start the server again");

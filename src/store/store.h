@@ -59,7 +59,7 @@ struct store_run { /* what a listing needs; `summary` is the run's JSON object o
     str run, name, group, phase, reason, health;
     int64_t started_ns, ended_ns, last_ns; /* ended 0 = not yet */
     str summary;
-    str details; /* JSON object with its configs and labels, for filters */
+    str details;   /* JSON object with its configs and labels, for filters */
     int64_t batch; /* newest batch that the summary knows */
 };
 

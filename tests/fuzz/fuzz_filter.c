@@ -6,20 +6,23 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static const struct filter_field fields[] = {
-    {"state", FILTER_TEXT, true}, {"step", FILTER_NUMBER, false},  {"started", FILTER_TIME, false},
-    {"wall_s", FILTER_DURATION, false}, {"config.", FILTER_ANY, false},
+    {"state", FILTER_TEXT, true},    {"step", FILTER_NUMBER, false},
+    {"started", FILTER_TIME, false}, {"wall_s", FILTER_DURATION, false},
+    {"config.", FILTER_ANY, false},
 };
 
-static bool value(void *ctx, const struct filter_field *f, str key, uint32_t index, struct filter_value *out)
+static bool value(void *ctx, const struct filter_field *f, str key, uint32_t index,
+                  struct filter_value *out)
 {
     const uint8_t *seed = ctx;
     if (index >= *seed % 3u)
         return false;
-    *out = (struct filter_value){.is_number = f->type == FILTER_NUMBER || f->type == FILTER_DURATION ||
-                                              (f->type == FILTER_ANY && *seed & 4),
-                                 .number = *seed,
-                                 .text = key.n > 0 ? key : S("failed"),
-                                 .wall_ns = *seed};
+    *out =
+        (struct filter_value){.is_number = f->type == FILTER_NUMBER || f->type == FILTER_DURATION ||
+                                           (f->type == FILTER_ANY && *seed & 4),
+                              .number = *seed,
+                              .text = key.n > 0 ? key : S("failed"),
+                              .wall_ns = *seed};
     return true;
 }
 

@@ -18,9 +18,11 @@ static void walk(const struct hlo_module *m, struct arena *a)
         must(hlo_shape_bytes(&in->shape) >= 0 && hlo_shape_elements(&in->shape) >= 0);
         must(in->name.n == 0 || hlo_find(m, in->name) != NULL);
         const struct op_cost c = cost_of(m, in);
-        must(!c.known || (c.flops >= 0 && c.device_flops >= 0 && c.bytes >= 0 && c.hbm_read >= 0 && c.hbm_write >= 0));
+        must(!c.known || (c.flops >= 0 && c.device_flops >= 0 && c.bytes >= 0 && c.hbm_read >= 0 &&
+                          c.hbm_write >= 0));
         const struct hlo_computation *body = hlo_fused(m, in);
-        must(body == NULL || (body->first <= m->n_instructions && body->n <= m->n_instructions - body->first));
+        must(body == NULL ||
+             (body->first <= m->n_instructions && body->n <= m->n_instructions - body->first));
         arena_reset(a, mark);
     }
 }

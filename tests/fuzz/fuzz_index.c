@@ -62,10 +62,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct arena a;
     arena_init(&a, "fuzz", 64u << 20);
     switch (data[0] % 4) {
-    case 0: fuzz_trace(in, &a); break;
-    case 1: fuzz_plane(in, &a); break;
-    case 2: fuzz_group(in); break;
-    case 3: fuzz_file(in); break;
+    case 0:
+        fuzz_trace(in, &a);
+        break;
+    case 1:
+        fuzz_plane(in, &a);
+        break;
+    case 2:
+        fuzz_group(in);
+        break;
+    case 3:
+        fuzz_file(in);
+        break;
     }
     arena_release(&a);
     return 0;

@@ -26,8 +26,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
                 break;
         } else { /* the checksum hides the payloads from the fuzzer: decode what stands here too */
             const uint8_t *p = data + at;
-            struct journal_record bare = {.type = (enum journal_type)(p[0] % 20),
-                                          .payload = p + 1, .n = n - at - 1};
+            struct journal_record bare = {
+                .type = (enum journal_type)(p[0] % 20), .payload = p + 1, .n = n - at - 1};
             struct err ignored = {0};
             const bool headed = journal_parse_header(&bare, &info, &ignored);
             (void)headed;

@@ -15,8 +15,8 @@
 static void make_run(const char *data, const char *run, const char *start)
 {
     struct journal_writer w;
-    const struct journal_writer_opts o = {.data_dir = data, .run = run, .host = "h",
-                                          .role = JOURNAL_ROLE_RUNNER, .rank = -1};
+    const struct journal_writer_opts o = {
+        .data_dir = data, .run = run, .host = "h", .role = JOURNAL_ROLE_RUNNER, .rank = -1};
     assert_int_equal(journal_writer_open(&w, &o), 0);
     assert_true(journal_write(&w, JOURNAL_RUNNER_START, str_from(start), (str){0}));
     journal_writer_close(&w);

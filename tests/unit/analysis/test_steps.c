@@ -46,7 +46,8 @@ static void add_core(struct buf *space, str name, const int64_t (*steps)[3], siz
 static void load(struct fixture *f, struct buf *space)
 {
     struct err e = {0};
-    const struct xspace_options o = {.file = S("host-0.xplane.pb"), .host = S("host-0"), .spill_fd = -1};
+    const struct xspace_options o = {
+        .file = S("host-0.xplane.pb"), .host = S("host-0"), .spill_fd = -1};
     f->trace = xspace_load_memory(buf_str(space), &o, &e);
     assert_non_null(f->trace);
     arena_init(&f->arena, "test", LIMIT_ARENA_TOOL_BYTES);
@@ -64,8 +65,10 @@ static void unload(struct fixture *f)
 static void test_longest_core_is_the_step(void **state)
 {
     (void)state;
-    const int64_t first[][3] = {{2, 200, 100}, {1, 0, 100}}, second[][3] = {{2, 200, 130}, {1, 0, 90}};
-    const int64_t ops_first[][3] = {{3, 210, 40}, {3, 10, 40}}, ops_second[][3] = {{3, 240, 20}, {3, 30, 40}};
+    const int64_t first[][3] = {{2, 200, 100}, {1, 0, 100}},
+                  second[][3] = {{2, 200, 130}, {1, 0, 90}};
+    const int64_t ops_first[][3] = {{3, 210, 40}, {3, 10, 40}},
+                  ops_second[][3] = {{3, 240, 20}, {3, 30, 40}};
     struct fixture f;
     struct buf space;
     buf_init(&space, 1 << 20);
@@ -80,7 +83,7 @@ static void test_longest_core_is_the_step(void **state)
     assert_true(s[0].device_busy_ps.known && s[1].device_busy_ps.known);
     assert_int_equal(s[0].device_busy_ps.ps, 60); /* [10,50) and [30,70) */
     assert_int_equal(s[1].device_busy_ps.ps, 50); /* [210,250) and [240,260) */
-    assert_false(s[0].input_ps.known); /* no sign of input: unknown, not zero */
+    assert_false(s[0].input_ps.known);            /* no sign of input: unknown, not zero */
     unload(&f);
 }
 

@@ -25,7 +25,8 @@ static void open_space(struct fixture *f, const int64_t (*events)[3], size_t n)
 {
     struct buf b;
     struct err e = {0};
-    const struct xspace_options o = {.file = S("dir/host-0.xplane.pb"), .host = S("host-0"), .spill_fd = -1};
+    const struct xspace_options o = {
+        .file = S("dir/host-0.xplane.pb"), .host = S("host-0"), .spill_fd = -1};
     make_space(&b, events, n);
     f->trace = xspace_load_memory(buf_str(&b), &o, &e);
     assert_non_null(f->trace);
@@ -34,8 +35,8 @@ static void open_space(struct fixture *f, const int64_t (*events)[3], size_t n)
     buf_release(&b);
 }
 
-static json_t *ask(struct fixture *f, enum tiles_view view, const struct tool_param *params, uint32_t n,
-                   struct err *e)
+static json_t *ask(struct fixture *f, enum tiles_view view, const struct tool_param *params,
+                   uint32_t n, struct err *e)
 {
     struct arena a;
     struct buf out;
@@ -95,18 +96,20 @@ static void test_nothing_vanishes_at_any_level(void **state)
             char at[24], deep[24];
             snprintf(at, sizeof at, "%llu", (unsigned long long)position);
             snprintf(deep, sizeof deep, "%llu", (unsigned long long)level);
-            const struct tool_param p[] = {{S("lines"), S("0")}, {S("level"), str_from(deep)}, {S("position"), str_from(at)}};
+            const struct tool_param p[] = {
+                {S("lines"), S("0")}, {S("level"), str_from(deep)}, {S("position"), str_from(at)}};
             json_t *doc = ask(&f, TILES_TILE, p, 3, &e);
             assert_non_null(doc);
             const json_t *line = json_array_get(json_object_get(doc, "lines"), 0);
             size_t i;
             json_t *item;
-            json_array_foreach(json_object_get(line, "events"), i, item) {
+            json_array_foreach(json_object_get(line, "events"), i, item)
+            {
                 const json_int_t start = json_integer_value(json_array_get(item, 0));
                 seen += (uint64_t)start >= position * span; /* else it began in the tile before */
             }
-            json_array_foreach(json_object_get(line, "cells"), i, item)
-                seen += (uint64_t)json_integer_value(json_array_get(item, 2));
+            json_array_foreach(json_object_get(line, "cells"), i, item) seen +=
+                (uint64_t)json_integer_value(json_array_get(item, 2));
             json_decref(doc);
             if (level == 0 && position == 700)
                 break; /* level 0 has two thousand tiles: a part of them is enough */
@@ -180,8 +183,10 @@ static void test_bad_parameters_are_refused(void **state)
     struct err e;
     open_space(&f, events, 1);
     const struct tool_param cases[][2] = {
-        {{S("lines"), S("9")}, {S("level"), S("1")}},  {{S("lines"), S("x")}, {S("level"), S("1")}},
-        {{S("lines"), S("0")}, {S("level"), S("60")}}, {{S("lines"), S("0")}, {S("position"), S("18446744073709551615")}},
+        {{S("lines"), S("9")}, {S("level"), S("1")}},
+        {{S("lines"), S("x")}, {S("level"), S("1")}},
+        {{S("lines"), S("0")}, {S("level"), S("60")}},
+        {{S("lines"), S("0")}, {S("position"), S("18446744073709551615")}},
         {{S("lines"), S("0,0")}, {S("target"), S("")}}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_null(ask(&f, TILES_TILE, cases[i], 2, &e));

@@ -225,9 +225,9 @@ static void errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers),   cmocka_unit_test(searching), cmocka_unit_test(utf8),
-        cmocka_unit_test(arenas),    cmocka_unit_test(bufs),      cmocka_unit_test(maps),
-        cmocka_unit_test(rfc3339),   cmocka_unit_test(checksums), cmocka_unit_test(errors),
+        cmocka_unit_test(numbers), cmocka_unit_test(searching), cmocka_unit_test(utf8),
+        cmocka_unit_test(arenas),  cmocka_unit_test(bufs),      cmocka_unit_test(maps),
+        cmocka_unit_test(rfc3339), cmocka_unit_test(checksums), cmocka_unit_test(errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

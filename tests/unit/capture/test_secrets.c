@@ -12,10 +12,11 @@
 static void test_keys(void **state)
 {
     (void)state;
-    const char *const secret[] = {"token", "HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "dbPassword",
-                                  "api-key", "wandb.api_key", "authorization", "private_key_path"};
-    const char *const open[] = {"tokenizer", "num_keys", "key_dim", "max_tokens", "PWD", "author",
-                                "keyboard", "TACHO_RUN_ID", "PATH"};
+    const char *const secret[] = {"token",         "HF_TOKEN",        "AWS_SECRET_ACCESS_KEY",
+                                  "dbPassword",    "api-key",         "wandb.api_key",
+                                  "authorization", "private_key_path"};
+    const char *const open[] = {"tokenizer", "num_keys", "key_dim",      "max_tokens", "PWD",
+                                "author",    "keyboard", "TACHO_RUN_ID", "PATH"};
     for (size_t i = 0; i < sizeof secret / sizeof *secret; i++)
         assert_true(secret_key(str_from(secret[i])));
     for (size_t i = 0; i < sizeof open / sizeof *open; i++)
@@ -25,16 +26,26 @@ static void test_keys(void **state)
 static void test_values(void **state)
 {
     (void)state;
-    const char *const secret[] = {
-        "ghp_" "0123456789abcdefABCDEF0123456789abcd", "hf_" "abcdefghijklmnopqrstuvwxyzABCD",
-        "sk-" "proj-0123456789abcdefghij", "AKIA" "IOSFODNN7EXAMPLE", "xoxb-" "123456789012-abcdef",
-        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.c2lnbmF0dXJl",
-        "q7Rk2ZpX9vLm4TsB8nWc3YdF6hJg1KeA"};
-    const char *const open[] = {
-        "/usr/local/cuda-12.4/lib64/libcudart.so.12", "da39a3ee5e6b4b0d3255bfef95601890afd80709",
-        "550e8400-e29b-41d4-a716-446655440000", "TransformerEncoderLayerNormalization2",
-        "resnet50_imagenet_bs256_lr0.1_run3", "sk-learn", "2026-11-29T22:44:07.123456Z",
-        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"};
+    const char *const secret[] = {"ghp_"
+                                  "0123456789abcdefABCDEF0123456789abcd",
+                                  "hf_"
+                                  "abcdefghijklmnopqrstuvwxyzABCD",
+                                  "sk-"
+                                  "proj-0123456789abcdefghij",
+                                  "AKIA"
+                                  "IOSFODNN7EXAMPLE",
+                                  "xoxb-"
+                                  "123456789012-abcdef",
+                                  "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.c2lnbmF0dXJl",
+                                  "q7Rk2ZpX9vLm4TsB8nWc3YdF6hJg1KeA"};
+    const char *const open[] = {"/usr/local/cuda-12.4/lib64/libcudart.so.12",
+                                "da39a3ee5e6b4b0d3255bfef95601890afd80709",
+                                "550e8400-e29b-41d4-a716-446655440000",
+                                "TransformerEncoderLayerNormalization2",
+                                "resnet50_imagenet_bs256_lr0.1_run3",
+                                "sk-learn",
+                                "2026-11-29T22:44:07.123456Z",
+                                "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"};
     for (size_t i = 0; i < sizeof secret / sizeof *secret; i++)
         assert_true(secret_value(str_from(secret[i])));
     for (size_t i = 0; i < sizeof open / sizeof *open; i++)
@@ -68,7 +79,8 @@ static void test_mask(void **state)
 static void test_json(void **state)
 {
     (void)state;
-    json_t *o = json_loads("{\"lr\":1e-3,\"hub\":{\"token\":\"hunter2!\",\"name\":\"a\"}}", 0, NULL);
+    json_t *o =
+        json_loads("{\"lr\":1e-3,\"hub\":{\"token\":\"hunter2!\",\"name\":\"a\"}}", 0, NULL);
     secret_mask_json(o, NULL);
     const json_t *hub = json_object_get(o, "hub");
     assert_string_equal(json_string_value(json_object_get(hub, "token")), "***");

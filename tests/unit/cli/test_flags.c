@@ -11,7 +11,8 @@
 #include <cmocka.h>
 
 /* Up to two words, kept as argv is: for as long as the program runs. */
-static int take(struct flags *f, const char *command, const char *first, const char *second, struct err *e)
+static int take(struct flags *f, const char *command, const char *first, const char *second,
+                struct err *e)
 {
     static char kept[64][32];
     static unsigned used;
@@ -57,7 +58,8 @@ static void test_repeated_values_keep_their_order(void **state)
     for (int i = 0; i < 3; i++)
         assert_int_equal(take(&f, "goodput", "--window", words[i], &e), 2);
     int n = 0;
-    for (const struct flag_value *v = NULL; (v = flags_next(&f, FLAG_goodput_window, v)) != NULL; n++)
+    for (const struct flag_value *v = NULL; (v = flags_next(&f, FLAG_goodput_window, v)) != NULL;
+         n++)
         assert_int_equal(v->number, wanted[n]);
     assert_int_equal(n, 3);
     flags_release(&f);
@@ -70,9 +72,14 @@ static void test_wrong_values_are_usage_errors(void **state)
     } cases[] = {
         {"run", {"--name"}, "--name needs a value"},
         {"run", {"--resume=yes"}, "--resume takes no value"},
-        {"goodput", {"--window", "-1s"}, "--window needs a duration such as 500ms or 1h, not '-1s'"},
-        {"goodput", {"--window", "soon"}, "--window needs a duration such as 500ms or 1h, not 'soon'"},
-        {"goodput", {"--from", "nan"},
+        {"goodput",
+         {"--window", "-1s"},
+         "--window needs a duration such as 500ms or 1h, not '-1s'"},
+        {"goodput",
+         {"--window", "soon"},
+         "--window needs a duration such as 500ms or 1h, not 'soon'"},
+        {"goodput",
+         {"--from", "nan"},
          "--from needs a time such as 2026-11-29T20:00:00Z or Unix seconds, not 'nan'"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -36,14 +36,16 @@ static struct trace_event event_at(const struct trace *t, uint32_t line, uint64_
     return found;
 }
 
-#define SLICE(name, ts, dur) "{\"ph\":\"X\",\"pid\":1,\"tid\":7,\"name\":\"" name "\",\"ts\":" ts ",\"dur\":" dur "}"
+#define SLICE(name, ts, dur)                                                                       \
+    "{\"ph\":\"X\",\"pid\":1,\"tid\":7,\"name\":\"" name "\",\"ts\":" ts ",\"dur\":" dur "}"
 
 static void test_times_are_exact_to_the_picosecond(void **state)
 {
     (void)state;
     struct err e;
-    struct trace *t = import(S("[" SLICE("a", "1700000000000000.123456", "0.000001") ","
-                               SLICE("b", "1700000000000002", "3.5") "]"), &e);
+    struct trace *t = import(S("[" SLICE("a", "1700000000000000.123456",
+                                         "0.000001") "," SLICE("b", "1700000000000002", "3.5") "]"),
+                             &e);
     assert_non_null(t);
     assert_int_equal(t->n_events, 2);
     assert_true(t->has_epoch);
@@ -60,13 +62,17 @@ static void test_begin_and_end_nest(void **state)
 {
     (void)state;
     struct err e;
-    struct trace *t = import(
-        S("{\"other\":{\"x\":[1,{}]},\"traceEvents\":["
-          "{\"ph\":\"B\",\"pid\":\"p\",\"tid\":\"t\",\"name\":\"out\",\"ts\":10,\"args\":{\"k\":\"v\",\"n\":-3,\"l\":[1,2]}},"
-          "{\"ph\":\"B\",\"pid\":\"p\",\"tid\":\"t\",\"name\":\"in\",\"ts\":11},"
-          "{\"ph\":\"E\",\"pid\":\"p\",\"tid\":\"t\",\"ts\":12},{\"ph\":\"E\",\"pid\":\"p\",\"tid\":\"t\",\"ts\":15},"
-          "{\"ph\":\"E\",\"pid\":\"p\",\"tid\":\"t\",\"ts\":16},{\"ph\":\"B\",\"pid\":\"p\",\"tid\":\"t\",\"ts\":17},"
-          "{\"ph\":\"C\",\"pid\":\"p\",\"ts\":17}]}"), &e);
+    struct trace *t =
+        import(S("{\"other\":{\"x\":[1,{}]},\"traceEvents\":["
+                 "{\"ph\":\"B\",\"pid\":\"p\",\"tid\":\"t\",\"name\":\"out\",\"ts\":10,\"args\":{"
+                 "\"k\":\"v\",\"n\":-3,\"l\":[1,2]}},"
+                 "{\"ph\":\"B\",\"pid\":\"p\",\"tid\":\"t\",\"name\":\"in\",\"ts\":11},"
+                 "{\"ph\":\"E\",\"pid\":\"p\",\"tid\":\"t\",\"ts\":12},{\"ph\":\"E\",\"pid\":\"p\","
+                 "\"tid\":\"t\",\"ts\":15},"
+                 "{\"ph\":\"E\",\"pid\":\"p\",\"tid\":\"t\",\"ts\":16},{\"ph\":\"B\",\"pid\":\"p\","
+                 "\"tid\":\"t\",\"ts\":17},"
+                 "{\"ph\":\"C\",\"pid\":\"p\",\"ts\":17}]}"),
+               &e);
     assert_non_null(t);
     assert_int_equal(t->n_events, 2);
     const struct trace_event out = event_at(t, 0, 0), in = event_at(t, 0, 1);
@@ -101,9 +107,15 @@ static void test_damage_has_its_byte(void **state)
         str text;
         uint64_t pos;
     } cases[] = {
-        {STR_INIT(""), 0},           {STR_INIT("[1,"), 0},        {STR_INIT("[{]"), 2},
-        {STR_INIT("[{\"a\" 1}]"), 6}, {STR_INIT("[\"\\u12x\"]"), 7},  {STR_INIT("[01]"), 3},
-        {STR_INIT("{\"a\":1}"), 6},  {STR_INIT("[] []"), 3},      {STR_INIT("[{\"a\":tru}]"), 9},
+        {STR_INIT(""), 0},
+        {STR_INIT("[1,"), 0},
+        {STR_INIT("[{]"), 2},
+        {STR_INIT("[{\"a\" 1}]"), 6},
+        {STR_INIT("[\"\\u12x\"]"), 7},
+        {STR_INIT("[01]"), 3},
+        {STR_INIT("{\"a\":1}"), 6},
+        {STR_INIT("[] []"), 3},
+        {STR_INIT("[{\"a\":tru}]"), 9},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct err e;
@@ -151,8 +163,9 @@ static void test_kernels_make_a_device(void **state)
 {
     (void)state;
     struct err e;
-    struct trace *t = import(S("[{\"ph\":\"X\",\"cat\":\"kernel\",\"pid\":0,\"tid\":\"stream 7\",\"name\":\"k\",\"ts\":1,\"dur\":1},"
-                               SLICE("a", "1", "2") "]"), &e);
+    struct trace *t = import(S("[{\"ph\":\"X\",\"cat\":\"kernel\",\"pid\":0,\"tid\":\"stream "
+                               "7\",\"name\":\"k\",\"ts\":1,\"dur\":1}," SLICE("a", "1", "2") "]"),
+                             &e);
     assert_non_null(t);
     assert_int_equal(t->n_planes, 2);
     assert_int_equal(t->planes[0].kind, TRACE_PLANE_GPU);

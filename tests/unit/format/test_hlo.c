@@ -102,8 +102,9 @@ static void test_module_is_read(void **state)
     assert_true(str_eq(hlo_operand(&m, dot, 1)->name, S("b")));
     assert_null(hlo_operand(&m, dot, 2));
     assert_true(hlo_text(&m, dot, &a, &text));
-    assert_true(str_eq(text, S("%dot.1 = f32[8,32]{1,0} dot(bf16[8,16]{1,0} %a, bf16[16,32]{1,0} %b), "
-                               "lhs_contracting_dims={1}, rhs_contracting_dims={0}")));
+    assert_true(
+        str_eq(text, S("%dot.1 = f32[8,32]{1,0} dot(bf16[8,16]{1,0} %a, bf16[16,32]{1,0} %b), "
+                       "lhs_contracting_dims={1}, rhs_contracting_dims={0}")));
     assert_true(str_eq(hlo_category(&m, dot), S("dot")));
     assert_true(str_eq(hlo_stack(&m, dot, &a), S("model.py:7:3\ntrain.py:9:1\n")));
     assert_int_equal(hlo_shape_bytes(&dot->shape), 8 * 32 * 4);
@@ -170,7 +171,8 @@ static void test_sizes_saturate(void **state)
 {
     (void)state;
     const int64_t huge[] = {INT64_MAX, 3}, negative[] = {-4, 3};
-    const struct hlo_shape s = {.type = HLO_F32, .dims = {huge, 2}}, t = {.type = HLO_F32, .dims = {negative, 2}};
+    const struct hlo_shape s = {.type = HLO_F32, .dims = {huge, 2}},
+                           t = {.type = HLO_F32, .dims = {negative, 2}};
     assert_true(hlo_shape_elements(&s) == INT64_MAX);
     assert_true(hlo_shape_bytes(&s) > 0);
     assert_int_equal(hlo_shape_bytes(&t), 0);

@@ -16,7 +16,8 @@ static struct trace *load(str bytes, struct err *e)
 static void test_unsorted_line_is_sorted_and_nested(void **state)
 {
     (void)state;
-    const int64_t events[][3] = {{2, 500, 10}, {1, 100, 50}, {1, 100, 200}, {9, 120, 5}, {1, -4, 3}, {1, 5, -1}};
+    const int64_t events[][3] = {{2, 500, 10}, {1, 100, 50}, {1, 100, 200},
+                                 {9, 120, 5},  {1, -4, 3},   {1, 5, -1}};
     struct buf b;
     struct err e;
     make_space(&b, events, 6);
@@ -95,7 +96,8 @@ static void test_every_truncation_is_refused_with_its_byte(void **state)
         }
         trace_free(t);
     }
-    assert_true(n_refused >= b.n - 3); /* a cut between two top-level fields leaves a whole message */
+    assert_true(n_refused >=
+                b.n - 3); /* a cut between two top-level fields leaves a whole message */
     buf_release(&b);
 }
 
@@ -122,8 +124,11 @@ static void test_other_formats_are_refused_in_words(void **state)
         str bytes;
         const char *word;
     } cases[] = {
-        {S(""), "empty"}, {S("\x1f\x8b\x08\x00"), "gzip"}, {S("{\"a\":1}"), "JSON"},
-        {S("\x28\xb5\x2f\xfd\x00"), "zstd"}, {S("hello, world"), "byte"},
+        {S(""), "empty"},
+        {S("\x1f\x8b\x08\x00"), "gzip"},
+        {S("{\"a\":1}"), "JSON"},
+        {S("\x28\xb5\x2f\xfd\x00"), "zstd"},
+        {S("hello, world"), "byte"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct err e;

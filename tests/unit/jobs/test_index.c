@@ -61,11 +61,15 @@ static const struct question questions[] = {
     {TILES_SUMMARY, {{{0}, {0}}}, 0},
     {TILES_TILE, {{STR_INIT("lines"), STR_INIT("0")}, {STR_INIT("level"), STR_INIT("16")}}, 2},
     {TILES_TILE,
-     {{STR_INIT("lines"), STR_INIT("0")}, {STR_INIT("level"), STR_INIT("9")}, {STR_INIT("position"), STR_INIT("90")}},
+     {{STR_INIT("lines"), STR_INIT("0")},
+      {STR_INIT("level"), STR_INIT("9")},
+      {STR_INIT("position"), STR_INIT("90")}},
      3},
     {TILES_EVENT, {{STR_INIT("line"), STR_INIT("0")}, {STR_INIT("index"), STR_INIT("69999")}}, 2},
     {TILES_SEARCH, {{STR_INIT("q"), STR_INIT("kern")}, {STR_INIT("limit"), STR_INIT("7")}}, 2},
-    {TILES_SELECT, {{STR_INIT("from_ps"), STR_INIT("1000")}, {STR_INIT("to_ps"), STR_INIT("900000")}}, 2},
+    {TILES_SELECT,
+     {{STR_INIT("from_ps"), STR_INIT("1000")}, {STR_INIT("to_ps"), STR_INIT("900000")}},
+     2},
 };
 enum { N_QUESTIONS = sizeof questions / sizeof *questions };
 
@@ -225,8 +229,10 @@ static void test_every_cut_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_answers_are_those_of_the_xspace), cmocka_unit_test(test_damaged_index_costs_time_only),
-        cmocka_unit_test(test_changed_xspace_is_indexed_anew),  cmocka_unit_test(test_dead_parser_leaves_nothing),
+        cmocka_unit_test(test_answers_are_those_of_the_xspace),
+        cmocka_unit_test(test_damaged_index_costs_time_only),
+        cmocka_unit_test(test_changed_xspace_is_indexed_anew),
+        cmocka_unit_test(test_dead_parser_leaves_nothing),
         cmocka_unit_test(test_every_cut_is_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -27,8 +27,12 @@ static struct journal_writer writer;
 
 static int open_writer(void **state)
 {
-    const struct journal_writer_opts o = {.data_dir = data_dir, .run = "r1", .host = "h1", .rank = 2,
-                                          .world_size = 4, .restart_count = 1};
+    const struct journal_writer_opts o = {.data_dir = data_dir,
+                                          .run = "r1",
+                                          .host = "h1",
+                                          .rank = 2,
+                                          .world_size = 4,
+                                          .restart_count = 1};
     (void)state;
     return journal_writer_open(&writer, &o);
 }
@@ -99,7 +103,8 @@ static void test_damage_at_every_byte(void **state)
     const int fd = open(writer.path, O_RDWR);
     struct stat st;
     assert_int_equal(fstat(fd, &st), 0);
-    const off_t header_bytes = 32 + 80 + 2 + 2 + 2 + 2 + 2 + (off_t)strlen("tacho-c/" TACHO_VERSION);
+    const off_t header_bytes =
+        32 + 80 + 2 + 2 + 2 + 2 + 2 + (off_t)strlen("tacho-c/" TACHO_VERSION);
     for (off_t at = header_bytes; at < st.st_size; at++) {
         uint8_t byte, flipped;
         struct journal_damage damage;

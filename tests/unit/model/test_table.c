@@ -53,12 +53,13 @@ static void json_and_csv(void **state)
     table_print_json(sample(), &j);
     assert_true(json_done(&j, &e));
     assert_string_equal(
-        b.p, "{\"table\":\"ops\",\"title\":\"Operations\",\"columns\":["
-             "{\"name\":\"operation\",\"title\":\"Operation\",\"unit\":\"\",\"type\":\"text\"},"
-             "{\"name\":\"self_time_ps\",\"title\":\"Self time\",\"unit\":\"ps\",\"type\":\"u64\"}],"
-             "\"values\":{\"total_percent\":99.99},"
-             "\"rows\":[[\"dot,\\\"1\\\"\",1412000000000],[\"bad\\u001b[0m\",null],[null,5]],"
-             "\"notes\":[{\"code\":\"cut\",\"message\":\"2 events were cut\",\"count\":3}]}");
+        b.p,
+        "{\"table\":\"ops\",\"title\":\"Operations\",\"columns\":["
+        "{\"name\":\"operation\",\"title\":\"Operation\",\"unit\":\"\",\"type\":\"text\"},"
+        "{\"name\":\"self_time_ps\",\"title\":\"Self time\",\"unit\":\"ps\",\"type\":\"u64\"}],"
+        "\"values\":{\"total_percent\":99.99},"
+        "\"rows\":[[\"dot,\\\"1\\\"\",1412000000000],[\"bad\\u001b[0m\",null],[null,5]],"
+        "\"notes\":[{\"code\":\"cut\",\"message\":\"2 events were cut\",\"count\":3}]}");
     buf_clear(&b);
     table_print_csv(sample(), &b);
     assert_string_equal(b.p, "operation,self_time_ps\r\n\"dot,\"\"1\"\"\",1412000000000\r\n"

@@ -19,10 +19,17 @@ static struct device_fact device = {.kind = DEVICE_GPU, .name = STR_INIT("/devic
 
 static struct profile_facts healthy(void)
 {
-    struct profile_facts f = {.devices = &device, .n_devices = 1, .steps = steps, .n_steps = N_STEPS,
-                              .n_hosts = 1, .has_hlo = true, .has_steps = true, .has_ops = true};
+    struct profile_facts f = {.devices = &device,
+                              .n_devices = 1,
+                              .steps = steps,
+                              .n_steps = N_STEPS,
+                              .n_hosts = 1,
+                              .has_hlo = true,
+                              .has_steps = true,
+                              .has_ops = true};
     for (uint32_t i = 0; i < N_STEPS; i++)
-        steps[i] = (struct step_fact){.host = S("h"), .number = i, .start_ps = i * 100 * MS, .dur_ps = 100 * MS};
+        steps[i] = (struct step_fact){
+            .host = S("h"), .number = i, .start_ps = i * 100 * MS, .dur_ps = 100 * MS};
     f.window_ps = (struct fact_ps){true, 1000 * MS};
     f.busy_ps = (struct fact_ps){true, 980 * MS};
     f.idle_ps = (struct fact_ps){true, 20 * MS};
@@ -135,7 +142,8 @@ static void unknown_is_not_zero(void **state)
     assert_int_equal(r.n_findings, 1);
     assert_true(str_eq(r.findings[0].id, S("profile-incomplete")));
     assert_int_equal(r.findings[0].priority, FINDING_P1);
-    assert_true(abstains(&r, S("input-bound")) && abstains(&r, S("gpu-gaps")) && abstains(&r, S("recompilation")));
+    assert_true(abstains(&r, S("input-bound")) && abstains(&r, S("gpu-gaps")) &&
+                abstains(&r, S("recompilation")));
     report_release(&r);
 }
 
@@ -183,8 +191,11 @@ static bool gaps_of_run(enum ledger_category rest, bool has_epoch, int64_t from_
     struct ledger_segment segments[] = {
         {from_ns, from_ns + second * 8 / 10, LEDGER_PRODUCTIVE_STEP, {0}, 1, 1},
         {from_ns + second * 8 / 10, from_ns + second, rest, {0}, -1, 1}};
-    const struct ledger l = {.segments = segments, .n_segments = 2, .from_ns = from_ns,
-                             .to_ns = from_ns + second, .total_ns = second};
+    const struct ledger l = {.segments = segments,
+                             .n_segments = 2,
+                             .from_ns = from_ns,
+                             .to_ns = from_ns + second,
+                             .total_ns = second};
     struct record_set set;
     struct report r;
     struct err e = {0};
@@ -194,7 +205,8 @@ static bool gaps_of_run(enum ledger_category rest, bool has_epoch, int64_t from_
     f.has_epoch = has_epoch;
     f.window_from_ns = 5 * second;
     record_set_init(&set, 1 << 20);
-    const struct report_input in = {.subject = S("Run r"), .ledger = &l, .set = &set, .facts = &f, .profile = S("p")};
+    const struct report_input in = {
+        .subject = S("Run r"), .ledger = &l, .set = &set, .facts = &f, .profile = S("p")};
     assert_true(report_build(&r, &in, &e));
     const bool fired = find(&r, S("gpu-gaps")) != NULL;
     report_release(&r);
@@ -209,7 +221,8 @@ static void idle_that_the_run_recorded_has_a_cause(void **state)
     assert_false(gaps_of_run(LEDGER_DATA_LOADING_SYNC, true, same));
     assert_false(gaps_of_run(LEDGER_CHECKPOINT_SAVE, true, same));
     assert_true(gaps_of_run(LEDGER_OTHER, true, same));
-    assert_true(gaps_of_run(LEDGER_DATA_LOADING_SYNC, false, same)); /* no common clock: nothing is known */
+    assert_true(
+        gaps_of_run(LEDGER_DATA_LOADING_SYNC, false, same)); /* no common clock: nothing is known */
     assert_true(gaps_of_run(LEDGER_DATA_LOADING_SYNC, true, earlier));
 }
 

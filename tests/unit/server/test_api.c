@@ -96,15 +96,22 @@ static void finds_routes(void **state)
     str params[HTTP_PARAMS_MAX];
     bool other;
     for (uint32_t i = 0; i < route_count; i++) { /* each route is found by its own pattern */
-        const struct route *r =
-            router_find(str_from(route_table[i].method), str_from(route_table[i].path), params, &other);
+        const struct route *r = router_find(str_from(route_table[i].method),
+                                            str_from(route_table[i].path), params, &other);
         assert_ptr_equal(r, &route_table[i]);
     }
-    const struct route *r = router_find(S("GET"), S("/api/v1/sessions/a~b/tools/x.y"), params, &other);
+    const struct route *r =
+        router_find(S("GET"), S("/api/v1/sessions/a~b/tools/x.y"), params, &other);
     assert_non_null(r);
     assert_true(str_eq(params[0], S("a~b")) && str_eq(params[1], S("x.y")));
-    static const char *const absent[] = {"",  "//", "/api/v1/runs/", "/api/v1//runs", "/api/v1/runs//ledger",
-                                         "x", "/api/v1/runs/a/ledger/b", "/api/v1/RUNS"};
+    static const char *const absent[] = {"",
+                                         "//",
+                                         "/api/v1/runs/",
+                                         "/api/v1//runs",
+                                         "/api/v1/runs//ledger",
+                                         "x",
+                                         "/api/v1/runs/a/ledger/b",
+                                         "/api/v1/RUNS"};
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++) {
         assert_null(router_find(S("GET"), str_from(absent[i]), params, &other));
         assert_false(other);
@@ -191,8 +198,9 @@ static void answers_problem_documents(void **state)
     (void)state;
     assert_int_equal(ask("GET", "/api/v1/runs/none", "", ""), 404);
     says("Content-Type: application/problem+json\r\n");
-    static const char *const members[] = {"\"type\":\"about:blank\"", "\"title\":\"", "\"status\":404",
-                                          "\"detail\":\"",            "\"code\":\"not_found\"", "\"request\":"};
+    static const char *const members[] = {"\"type\":\"about:blank\"", "\"title\":\"",
+                                          "\"status\":404",           "\"detail\":\"",
+                                          "\"code\":\"not_found\"",   "\"request\":"};
     for (size_t i = 0; i < sizeof members / sizeof *members; i++)
         says(members[i]);
 }
@@ -200,7 +208,8 @@ static void answers_problem_documents(void **state)
 static void refuses_damaged_page_tokens(void **state)
 {
     (void)state;
-    static const char *const damaged[] = {"z", "zz", "0", "2e", "2e61", "612e61", "ZZ", "312e6", "31"};
+    static const char *const damaged[] = {"z",      "zz", "0",     "2e", "2e61",
+                                          "612e61", "ZZ", "312e6", "31"};
     char path[128];
     for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) {
         snprintf(path, sizeof path, "/api/v1/runs?page_token=%s", damaged[i]);
@@ -260,11 +269,14 @@ static void *hammer(void *arg)
 {
     atomic_int *stop = arg;
     char get[256];
-    const int n = snprintf(get, sizeof get, "GET /api/v1/server HTTP/1.1\r\nHost: localhost\r\n"
-                           "Authorization: Bearer %s\r\n\r\n", server_token(server));
+    const int n = snprintf(get, sizeof get,
+                           "GET /api/v1/server HTTP/1.1\r\nHost: localhost\r\n"
+                           "Authorization: Bearer %s\r\n\r\n",
+                           server_token(server));
     const int fd = dial();
     char block[4096];
-    while (!*stop && send(fd, get, (size_t)n, MSG_NOSIGNAL) == n && recv(fd, block, sizeof block, 0) > 0) {
+    while (!*stop && send(fd, get, (size_t)n, MSG_NOSIGNAL) == n &&
+           recv(fd, block, sizeof block, 0) > 0) {
     }
     close(fd);
     return NULL;

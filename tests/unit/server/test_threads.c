@@ -38,10 +38,11 @@ static int ask(const char *method, const char *path, str body, bool is_stream)
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     must(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait) == 0);
     must(connect(fd, (const struct sockaddr *)&to, sizeof to) == 0);
-    const int n = snprintf(head, sizeof head,
-                           "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer %s\r\n"
-                           "Content-Type: application/vnd.tachograph.journal\r\nContent-Length: %zu\r\n\r\n",
-                           method, path, server_token(server), body.n);
+    const int n = snprintf(
+        head, sizeof head,
+        "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer %s\r\n"
+        "Content-Type: application/vnd.tachograph.journal\r\nContent-Length: %zu\r\n\r\n",
+        method, path, server_token(server), body.n);
     must(send(fd, head, (size_t)n, MSG_NOSIGNAL) == n);
     must(body.n == 0 || send(fd, body.p, body.n, MSG_NOSIGNAL) == (ssize_t)body.n);
     size_t got = 0;
@@ -77,17 +78,26 @@ static void *write_batches(void *arg)
 
 static void *read_everything(void *arg)
 {
-    static const char *const paths[] = {
-        "/api/v1/runs?filter=name:busy%20OR%20step%3E0", "/api/v1/runs/busy", "/api/v1/runs/busy/metrics",
-        "/api/v1/runs/busy/metrics?name=loss&points=10", "/api/v1/runs/busy/hosts", "/api/v1/runs/busy/events",
-        "/api/v1/runs/busy/output", "/api/v1/runs/busy/sessions", "/metrics", "/readyz", "/api/v1/tokens",
-        "/api/v1/openapi.json"};
+    static const char *const paths[] = {"/api/v1/runs?filter=name:busy%20OR%20step%3E0",
+                                        "/api/v1/runs/busy",
+                                        "/api/v1/runs/busy/metrics",
+                                        "/api/v1/runs/busy/metrics?name=loss&points=10",
+                                        "/api/v1/runs/busy/hosts",
+                                        "/api/v1/runs/busy/events",
+                                        "/api/v1/runs/busy/output",
+                                        "/api/v1/runs/busy/sessions",
+                                        "/metrics",
+                                        "/readyz",
+                                        "/api/v1/tokens",
+                                        "/api/v1/openapi.json"};
     (void)arg;
     for (int round = 0; round < N_ROUNDS; round++) {
         for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
             must(ask("GET", paths[i], (str){0}, false) == 200);
         must(ask("GET", "/api/v1/runs/busy/stream", (str){0}, true) == 200);
-        must(ask("POST", "/api/v1/tokens", S("{\"role\":\"viewer\",\"name\":\"x\"}"), false) / 100 == 2);
+        must(ask("POST", "/api/v1/tokens", S("{\"role\":\"viewer\",\"name\":\"x\"}"), false) /
+                 100 ==
+             2);
         struct local_server found;
         struct err e = {0};
         must(local_server_find(data, &found, &e) && strcmp(found.url, server_url(server)) == 0);
@@ -102,7 +112,8 @@ static void nothing_is_lost(void **state)
     pthread_t threads[N_WRITERS + N_READERS];
     memcpy(data, "/tmp/tacho-threads-XXXXXX", sizeof "/tmp/tacho-threads-XXXXXX");
     assert_non_null(mkdtemp(data));
-    const struct server_options o = {.data_dir = data, .listen = S("127.0.0.1:0"), .worker_threads = 2};
+    const struct server_options o = {
+        .data_dir = data, .listen = S("127.0.0.1:0"), .worker_threads = 2};
     server = server_open(&o, &e);
     assert_non_null(server);
     struct buf first;
@@ -112,8 +123,9 @@ static void nothing_is_lost(void **state)
     assert_int_equal(ask("POST", "/api/v1/journal", buf_str(&first), false), 200);
     buf_release(&first);
     for (uintptr_t i = 0; i < N_WRITERS + N_READERS; i++)
-        assert_int_equal(
-            pthread_create(&threads[i], NULL, i < N_WRITERS ? write_batches : read_everything, (void *)i), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL,
+                                        i < N_WRITERS ? write_batches : read_everything, (void *)i),
+                         0);
     for (int i = 0; i < N_WRITERS + N_READERS; i++)
         pthread_join(threads[i], NULL);
     struct arena a;
@@ -125,7 +137,8 @@ static void nothing_is_lost(void **state)
     assert_int_equal(n, N_WRITERS + 1);
     for (uint32_t i = 0; i < n; i++)
         n_records += journals[i].n_records;
-    assert_int_equal(n_records, N_WRITERS * (N_BATCHES * 10 + 1) + 2); /* each with its header, once */
+    assert_int_equal(n_records,
+                     N_WRITERS * (N_BATCHES * 10 + 1) + 2); /* each with its header, once */
     arena_release(&a);
     server_close(server);
     assert_true(dir_remove(data, &e));
