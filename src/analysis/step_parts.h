@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the steps of a GPU or CPU host went into, as XProf splits them: where events of several
- * classes overlap, the class named first here takes the time; what none covers is left over.
+ * classes overlap, the class named first here takes the time; what none covers is left over. An
+ * event without length takes none: XProf's sweep lets one last until the step's next event, so
+ * that its host compute of such a step is longer (tests/golden/test_host_steps.py).
  *
  * On GPU a step lasts as the longest span of its work on one device; without devices, as its marker
  * on the host. Times: picoseconds since the trace's origin. Everything lives in the arena. */
