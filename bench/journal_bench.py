@@ -41,22 +41,34 @@ def from_c(folder):
     return int(words[1]), int(words[2])
 
 
+def python_calls(tachograph, run):
+    """Every call that a loop makes: (name, records that it writes, function of the step)."""
+    step, load = tachograph.Event.STEP, tachograph.Event.DATA_LOADING
+
+    def record_step(i):
+        with run.record(step, i):
+            pass
+
+    def record_typed(i):
+        with run.record(load, step=i, type="shard"):
+            pass
+
+    return [("with record(STEP, i)", 2, record_step),
+            ("with record(DATA_LOADING, step=i, type=...)", 2, record_typed),
+            ("log of one metric", 1, lambda i: run.log({"loss": 0.5}, step=i)),
+            ("log of four metrics", 4, lambda i: run.log({"loss": 0.5, "lr": 1e-3, "norm": 2.0, "rate": 3}, step=i)),
+            ("heartbeat", 1, lambda i: run.heartbeat())]
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TACHO_DATA"] = folder
-        rows = [("journal, C", from_c(folder))]
+        rows = [("libtachograph, tacho_event_begin", from_c(folder))]
         import tachograph
         run = tachograph.init(name="bench")
-        step = tachograph.Event.STEP
         module = tachograph._writer.__name__
-        phase, writer = tachograph._writer.phase, run._writer
-        rows.append((f"journal, {module}, one record", measure(lambda i: phase(writer, 3, 5, i, None))))
-
-        def pair(i):
-            with run.record(step, i):
-                pass
-
-        rows.append((f"journal, {module}, with record(): two records", measure(pair)))
+        for name, n_records, call in python_calls(tachograph, run):
+            rows.append((f"{module}, {name}", [t / n_records for t in measure(call)]))
         log = logging.getLogger("bench")
         log.propagate = False
         log.setLevel(logging.INFO)
@@ -70,8 +82,9 @@ def main():
         except ImportError:
             print("TensorBoard is not installed: left out", file=sys.stderr)
         run.finish()
+    print("Time of one record:")
     for name, (p50, p99) in rows:
-        print(f"{name:52} p50 {p50:7} ns   p99 {p99:7} ns")
+        print(f"{name:66} p50 {p50:7.0f} ns   p99 {p99:7.0f} ns")
 
 
 if __name__ == "__main__":

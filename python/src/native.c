@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tachograph._native: the journal writer for Python, on the limited API of 3.10. Same methods as the
- * pure-Python _journal.Writer; built from the same objects as libtachograph. Functions answer False
- * instead of raising; only wrong argument types raise, and the package above catches those. */
+/* tachograph._native: the journal writer for Python, on the limited API of 3.10. Same functions as the
+ * pure-Python _journal; built from the same objects as libtachograph. Functions answer False
+ * instead of raising; only wrong argument types raise, and the package above catches those. The calls
+ * of a training loop are methods of Recorder (recorder.h). */
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030a0000
-#include <Python.h>
+#include "recorder.h"
 
 #include "journal/run_identity.h"
-#include "journal/writer.h"
-
-#define CAPSULE "tachograph._native.writer"
 
 static void free_writer(PyObject *capsule)
 {
-    struct journal_writer *w = PyCapsule_GetPointer(capsule, CAPSULE);
+    struct journal_writer *w = PyCapsule_GetPointer(capsule, WRITER_CAPSULE);
     if (w != NULL) {
         journal_writer_close(w);
         PyMem_Free(w);
@@ -22,10 +20,10 @@ static void free_writer(PyObject *capsule)
 
 static struct journal_writer *writer_of(PyObject *capsule)
 {
-    return PyCapsule_GetPointer(capsule, CAPSULE);
+    return PyCapsule_GetPointer(capsule, WRITER_CAPSULE);
 }
 
-static bool take_str(PyObject *o, str *out)
+bool take_str(PyObject *o, str *out)
 {
     *out = (str){0};
     if (o == Py_None)
@@ -66,7 +64,7 @@ static PyObject *open_writer(PyObject *self, PyObject *args)
         PyMem_Free(w);
         return PyLong_FromLong(error);
     }
-    return PyCapsule_New(w, CAPSULE, free_writer);
+    return PyCapsule_New(w, WRITER_CAPSULE, free_writer);
 }
 
 static PyObject *close_writer(PyObject *self, PyObject *capsule)
@@ -105,39 +103,6 @@ static PyObject *write_record(PyObject *self, PyObject *const *args, Py_ssize_t 
     return PyBool_FromLong(journal_write(w, (enum journal_type)type, (str){0}, payload));
 }
 
-/* phase(writer, BEGIN or END, phase, step, custom type or None) */
-static PyObject *write_phase(PyObject *self, PyObject *const *args, Py_ssize_t n_args)
-{
-    str type;
-    if (n_args != 5) {
-        PyErr_SetString(PyExc_TypeError, "phase takes five arguments");
-        return NULL;
-    }
-    struct journal_writer *w = writer_of(args[0]);
-    const long record = PyLong_AsLong(args[1]), phase = PyLong_AsLong(args[2]);
-    const long long step = PyLong_AsLongLong(args[3]);
-    if (w == NULL || PyErr_Occurred() || !take_str(args[4], &type))
-        return NULL;
-    return PyBool_FromLong(
-        journal_write_phase(w, (enum journal_type)record, (uint8_t)phase, step, type));
-}
-
-/* metric(writer, step, name, value) */
-static PyObject *write_metric(PyObject *self, PyObject *const *args, Py_ssize_t n_args)
-{
-    str name;
-    if (n_args != 4) {
-        PyErr_SetString(PyExc_TypeError, "metric takes four arguments");
-        return NULL;
-    }
-    struct journal_writer *w = writer_of(args[0]);
-    const long long step = PyLong_AsLongLong(args[1]);
-    const double value = PyFloat_AsDouble(args[3]);
-    if (w == NULL || PyErr_Occurred() || !take_str(args[2], &name))
-        return NULL;
-    return PyBool_FromLong(journal_write_metric(w, JOURNAL_METRICS, step, name, value));
-}
-
 /* (run id, source, host, launcher, rank, local rank, world size, restart count) */
 static PyObject *identity(PyObject *self, PyObject *ignored)
 {
@@ -156,15 +121,13 @@ static PyMethodDef methods[] = {
     {"path", get_path, METH_O, "path(writer)"},
     {"dropped", get_dropped, METH_O, "dropped(writer): records that could not be written"},
     {"write", FAST(write_record), METH_FASTCALL, "write(writer, type, payload): True when written"},
-    {"phase", FAST(write_phase), METH_FASTCALL, "phase(writer, record, phase, step, type)"},
-    {"metric", FAST(write_metric), METH_FASTCALL, "metric(writer, step, name, value)"},
     {"identity", identity, METH_NOARGS, "which run, rank and host this process is"},
     {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT,
                                     "_native",
                                     "Tachograph's journal writer",
-                                    0,
+                                    -1, /* one state a process: Recorder's classes */
                                     methods,
                                     NULL,
                                     NULL,
@@ -174,5 +137,10 @@ static struct PyModuleDef module = {PyModuleDef_HEAD_INIT,
 PyMODINIT_FUNC PyInit__native(void);
 PyMODINIT_FUNC PyInit__native(void)
 {
-    return PyModule_Create(&module);
+    PyObject *made = PyModule_Create(&module);
+    if (made != NULL && !recorder_add(made)) {
+        Py_DECREF(made);
+        return NULL;
+    }
+    return made;
 }

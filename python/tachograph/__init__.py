@@ -48,10 +48,6 @@ class Event(enum.IntEnum):
     IDLE = 13
 
 
-_STEP = int(Event.STEP)
-_phase = _writer.phase
-
-
 def _say(text):
     try:
         print(f"tacho: {text}", file=sys.stderr, flush=True)
@@ -59,40 +55,8 @@ def _say(text):
         pass  # no stderr: nobody to tell
 
 
-class _Record:
-    """The context of one event."""
-
-    __slots__ = ("run", "number", "step", "type", "annotation")
-
-    def __init__(self, run, number, step, custom_type):
-        self.run, self.number, self.step, self.type = run, number, step, custom_type
-        self.annotation = None
-
-    def __enter__(self):
-        run = self.run
-        if run._writer is not None:
-            try:
-                if run._session is not None and self.number == _STEP:
-                    self.annotation = run._annotate(self.step)
-                _phase(run._writer, 3, self.number, self.step, self.type)
-            except Exception as failure:
-                run._complain(failure)
-        return self
-
-    def __exit__(self, kind, value, traceback):
-        run = self.run
-        if run._writer is not None:
-            try:
-                _phase(run._writer, 4, self.number, self.step, self.type)
-                if run._session is not None and self.number == _STEP:
-                    run._step_profiled(self)
-            except Exception as failure:
-                run._complain(failure)
-        return False
-
-
-class Run:
-    """One process's part of a run. Made by init()."""
+class Run(_writer.Recorder):
+    """One process's part of a run. Made by init(). record(), log() and heartbeat() are the Recorder's."""
 
     def __init__(self):
         self._writer = self._session = self._said = None
@@ -142,21 +106,6 @@ class Run:
     def _write_json(self, kind, value):
         _writer.write(self._writer, kind, json.dumps(value, default=str, ensure_ascii=False))
 
-    def record(self, event, step=-1, type=None):  # noqa: A002 - the format's own word
-        """A context manager: the event begins and ends with the block."""
-        return _Record(self, event, -1 if step is None else step, type)
-
-    def log(self, metrics, step=-1):
-        """Numbers of this step: {"loss": 0.3}. Arrays of one element count as numbers."""
-        if self._writer is None:
-            return
-        try:
-            step = -1 if step is None else int(step)
-            for name, value in metrics.items():
-                _writer.metric(self._writer, step, str(name), float(value))
-        except Exception as failure:
-            self._complain(failure)
-
     def config(self, config):
         """A mapping (or an object with attributes) of the run's configuration."""
         if self._writer is None:
@@ -166,10 +115,6 @@ class Run:
         except Exception as failure:
             self._complain(failure)
 
-    def heartbeat(self):
-        if self._writer is not None:
-            _writer.write(self._writer, _journal.HEARTBEAT, b"")
-
     def profile(self, steps=5):
         """Profiles this process for the next `steps` STEP records. True when it began."""
         if self._writer is None or self._session is not None:
@@ -177,27 +122,26 @@ class Run:
         try:
             from . import _profile
             self._session = _profile.Session(self.run_dir, self.rank, self.world_size, steps)
+            self._profiling = True
             return True
         except Exception as failure:
             self._session = None
             _say(f"no profile: {failure}")
             return False
 
-    def _annotate(self, step):
+    def _enter_step(self, step):
+        """A step begins while a profile runs: the profiler's mark of it, entered."""
         annotation = self._session.annotation(step)
         annotation.__enter__()
         return annotation
 
-    def _step_profiled(self, record):
-        if record.annotation is None:
-            return  # the profile began inside this step: the next one is the first whole one
-        record.annotation.__exit__(None, None, None)
-        record.annotation = None
-        if self._session.step_done(record.step):
+    def _leave_step(self, annotation, step):
+        annotation.__exit__(None, None, None)
+        if self._session is not None and self._session.step_done(step):
             self._stop_profile()
 
     def _stop_profile(self):
-        session, self._session = self._session, None
+        session, self._session, self._profiling = self._session, None, False
         try:
             self._write_json(_journal.SESSION, session.stop())
         except Exception as failure:

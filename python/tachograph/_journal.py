@@ -23,6 +23,7 @@ FLAG_SIDE = 1
 PATIENCE = 64
 RETRY_NS = 1_000_000_000
 ANCHOR_EVERY_NS = 60_000_000_000
+PHASE_STEP = 5
 (HEADER, ANCHOR, BEGIN, END, METRICS, SYSTEM, PROCESS_START, PROCESS_END, CONFIG, HOST, OUTPUT, SESSION,
  EVENT, HEARTBEAT, DROPPED, CHECKPOINT, RUNNER_START, RUNNER_END) = range(1, 19)
 
@@ -203,6 +204,69 @@ def phase(writer, record, number, step, custom_type):
 def metric(writer, step, name, value):
     raw = _bytes(name)[:1024]
     return writer.write(METRICS, struct.pack("<qHdH", step, 1, value, len(raw)) + raw)
+
+
+class Span:
+    """The context of one event."""
+
+    __slots__ = ("run", "number", "step", "type", "annotation")
+
+    def __init__(self, run, number, step, custom_type):
+        self.run, self.number, self.step, self.type = run, number, step, custom_type
+        self.annotation = None
+
+    def __enter__(self):
+        run = self.run
+        if run._writer is not None:
+            try:
+                if run._profiling and self.number == PHASE_STEP:
+                    self.annotation = run._enter_step(self.step)
+            except Exception as failure:
+                run._complain(failure)
+            try:
+                phase(run._writer, BEGIN, self.number, self.step, self.type)
+            except Exception as failure:
+                run._complain(failure)
+        return self
+
+    def __exit__(self, kind, value, traceback):
+        run = self.run
+        if run._writer is not None:
+            try:
+                phase(run._writer, END, self.number, self.step, self.type)
+                if self.annotation is not None:  # None: the profile began inside this step
+                    annotation, self.annotation = self.annotation, None
+                    run._leave_step(annotation, self.step)
+            except Exception as failure:
+                run._complain(failure)
+        return False
+
+
+class Recorder:
+    """What a training loop calls; failures go to _complain(failure), never to the caller."""
+
+    _writer = None
+    _profiling = False
+
+    def record(self, event, step=-1, type=None):  # noqa: A002 - the format's own word
+        """A context manager: the event begins and ends with the block."""
+        return Span(self, event, -1 if step is None else step, type)
+
+    def log(self, metrics, step=-1):
+        """Numbers of this step: {"loss": 0.3}. Arrays of one element count as numbers."""
+        if self._writer is None:
+            return
+        try:
+            step = -1 if step is None else int(step)
+            for name, value in metrics.items():
+                metric(self._writer, step, str(name), float(value))
+        except Exception as failure:
+            self._complain(failure)
+
+    def heartbeat(self):
+        """"I am alive", for long stretches without other records."""
+        if self._writer is not None:
+            self._writer.write(HEARTBEAT, b"")
 
 
 identity = _identity.find
