@@ -13,6 +13,7 @@
 #include "base/limits.h"
 #include "cli/cli.h"
 #include "cli/run_arg.h"
+#include "server/http.h"
 
 extern char **environ;
 
@@ -63,17 +64,17 @@ static char *self_path(struct arena *a)
 /* Beside the binary as installed, or above it in a source tree. */
 static bool find_examples(struct demo *d, struct err *e)
 {
-    const str bin = path_dir(str_from(d->self));
-    const str roots[] = {S("../share/tachograph"), S("..")};
-    const str built[] = {S("../libexec/tachograph/c_train"), S("examples/c_train")};
-    const char *const folder = arena_cstr(&d->arena, bin);
+    const str bin = path_dir(str_from(d->self)), parent = path_dir(bin);
+    const char *const above = arena_cstr(&d->arena, parent);
+    const char *const roots[] = {path_join(&d->arena, above, S("share/tachograph")), above};
+    const char *const built[] = {
+        path_join(&d->arena, above, S("libexec/tachograph/c_train")),
+        path_join(&d->arena, arena_cstr(&d->arena, bin), S("examples/c_train"))};
     for (size_t i = 0; i < sizeof roots / sizeof *roots; i++) {
-        const char *root = path_join(&d->arena, folder, roots[i]);
-        if (!file_exists(path_join(&d->arena, root, S("examples/jax_train.py"))))
+        if (!file_exists(path_join(&d->arena, roots[i], S("examples/jax_train.py"))))
             continue;
-        const char *c_train = path_join(&d->arena, folder, built[i]);
-        d->root = root;
-        d->c_train = file_exists(c_train) ? c_train : NULL;
+        d->root = roots[i];
+        d->c_train = file_exists(built[i]) ? built[i] : NULL;
         return true;
     }
     return err_set(e, ERR_NOT_FOUND, "the examples are neither beside '%s' nor above it",
@@ -175,6 +176,23 @@ static bool run_demo(struct demo *d, str example, struct err *e)
     return ok;
 }
 
+/* Becomes `tacho serve`. Where nobody chose an address and the usual one is taken, any free port
+ * serves: the demo is not to end in an error after all its work. */
+static bool serve(struct demo *d, struct cli *cli, struct err *e)
+{
+    const struct config_value *asked = &cli->config->values[CONFIG_FIELD_listen];
+    const char *listen = arena_cstr(&d->arena, asked->text);
+    if (asked->source == CONFIG_FROM_DEFAULT && http_address_in_use(asked->text)) {
+        printf("demo: %s is in use; the UI gets a free port\n", listen);
+        listen = "127.0.0.1:0";
+    }
+    printf("demo: serving the run until Ctrl-C:\n");
+    fflush(stdout);
+    execl(d->self, "tacho", "serve", "--listen", listen,
+          flags_on(cli->flags, FLAG_demo_open) ? "--open" : NULL, (char *)NULL);
+    return err_sys(e, "cannot start '%s serve'", d->self);
+}
+
 bool cmd_demo(struct cli *cli, int argc, char **argv, struct err *e)
 {
     struct demo d = {0};
@@ -186,12 +204,8 @@ bool cmd_demo(struct cli *cli, int argc, char **argv, struct err *e)
     ok = ok && run_arg_data_dir(cli, data, e) && find_examples(&d, e);
     ok = ok && (setenv("TACHO_DATA", data, 1) == 0 || err_sys(e, "cannot set TACHO_DATA"));
     ok = ok && run_demo(&d, str_from(flags_text(cli->flags, FLAG_demo_example)), e);
-    if (ok && !flags_on(cli->flags, FLAG_demo_no_serve)) {
-        fflush(stdout);
-        execl(d.self, "tacho", "serve", flags_on(cli->flags, FLAG_demo_open) ? "--open" : NULL,
-              (char *)NULL);
-        ok = err_sys(e, "cannot start '%s serve'", d.self);
-    }
+    if (ok && !flags_on(cli->flags, FLAG_demo_no_serve))
+        ok = serve(&d, cli, e);
     arena_release(&d.arena);
     return ok;
 }

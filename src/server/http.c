@@ -380,6 +380,16 @@ static int listen_on(str where, uint16_t *port, struct err *e)
     return fd;
 }
 
+bool http_address_in_use(str listen)
+{
+    struct err e = {0};
+    uint16_t port = 0;
+    const int fd = listen_on(listen, &port, &e);
+    if (fd != -1)
+        close(fd);
+    return fd == -1 && e.code == ERR_CONFLICT;
+}
+
 static void raise_descriptor_limit(void)
 {
     struct rlimit limit;

@@ -78,6 +78,8 @@ struct http_options {
 struct http_server *http_open(const struct http_options *o, struct err *e);
 /* Stops accepting, waits for handlers, ends streams. NULL allowed. */
 void http_close(struct http_server *s);
+/* True when something else listens at that address, as "host:port", now. */
+bool http_address_in_use(str listen);
 uint16_t http_port(const struct http_server *s);
 
 struct http_stats {

@@ -3,7 +3,10 @@
 import json
 import os
 import pathlib
+import signal
+import socket
 import subprocess
+import urllib.request
 
 import pytest
 
@@ -43,6 +46,30 @@ def test_first_finding_is_the_slow_loader(env):
     assert first["id"] == "input-bound" and first["priority"] == "P0"
     assert "steps 12 to 39" in first["what"]
     assert {f["id"] for f in report["findings"]} <= {"input-bound", "checkpoint-blocking", "restart-wasted"}
+
+
+def test_a_taken_port_is_no_end(tmp_path):
+    env = {k: v for k, v in os.environ.items() if not k.startswith("TACHO_")} | {"TACHO_DATA": str(tmp_path)}
+    with socket.socket() as taken:
+        try:
+            taken.bind(("127.0.0.1", 7480))
+            taken.listen()
+        except OSError:
+            pass  # taken by another program: as good
+        demo = subprocess.Popen([TACHO, "demo", "--example", "c"], env=env, stdout=subprocess.PIPE, text=True)
+        try:
+            said = []
+            for line in demo.stdout:
+                said.append(line)
+                if line.startswith("http://"):
+                    break
+            assert any("127.0.0.1:7480 is in use" in line for line in said), said
+            url = said[-1].split("/#")[0]
+            with urllib.request.urlopen(url + "/healthz", timeout=20) as answer:
+                assert answer.status == 200
+        finally:
+            demo.send_signal(signal.SIGINT)
+            assert demo.wait(timeout=60) == 0
 
 
 def test_installed_and_removed(tmp_path, env):
