@@ -29,14 +29,14 @@ docs: all
 	@python3 tools/gen-docs $(BUILD)/tacho
 
 demo:
-	@echo "make demo: installs what it needs (Debian packages, .venv with JAX: about 250 MB of downloads the first time),"
+	@echo "make demo: installs what it needs (Debian packages, .venv with JAX: about 300 MB of downloads the first time),"
 	@echo "  builds tacho into $(BUILD)/, trains a small model to a planted crash and on to its end, prints its ledger and report, serves the UI."
 	@tools/bootstrap demo
 	@$(MAKE) -s all
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" TACHO_BIN="$(CURDIR)/$(BUILD)/tacho" tools/demo
 
 check:
-	@echo "make check: installs what it needs (Debian packages, .venv with pytest: about 150 MB of downloads the first time),"
+	@echo "make check: installs what it needs (Debian packages, .venv with pytest: about 450 MB of downloads the first time),"
 	@echo "  builds into build-check/, build-asan/ and build-tsan/, runs unit, fuzz-corpus, golden, end-to-end and browser tests."
 	@tools/bootstrap check
 	@$(MAKE) -s web
@@ -64,14 +64,17 @@ bench:
 
 fuzz:
 	@echo "make fuzz: libFuzzer on every parser, FUZZ_SECONDS=$${FUZZ_SECONDS:-60} each (clang)."
+	@tools/bootstrap check
 	@tools/run-fuzz
 
 lint:
 	@echo "make lint: clang-format, shellcheck, ruff."
+	@tools/bootstrap check
 	@tools/run-lint
 
 cover:
 	@echo "make cover: line coverage of the unit tests."
+	@tools/bootstrap cover
 	@[ -d build-cover ] || meson setup build-cover -Db_coverage=true >/dev/null
 	@ninja -C build-cover && meson test -C build-cover -q; gcovr -r . --object-directory build-cover src
 
