@@ -8,6 +8,9 @@ MESON_FLAGS ?=
 
 .PHONY: all setup web docs demo check check-peers check-long bench fuzz lint cover install uninstall clean
 
+# A tool that is missing is named with the command that brings it.
+needs = for t in $(1); do command -v $$t >/dev/null || { echo "$$t is missing: make setup installs it" >&2; exit 2; }; done
+
 all: web $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
 
@@ -15,11 +18,13 @@ setup:
 	@tools/bootstrap
 
 $(BUILD)/build.ninja:
-	@meson setup $(BUILD) -Dtests=false -Dbuildtype=release $(MESON_FLAGS) >/dev/null
+	@$(call needs,meson ninja pkg-config cc)
+	@meson setup $(BUILD) -Dprefix="$(PREFIX)" -Dtests=false -Dbuildtype=release $(MESON_FLAGS) >/dev/null
 
 # The UI: built once, and again when a source of it changed.
 web: $(if $(wildcard web/package.json),web/dist/index.html)
 web/dist/index.html: $(wildcard web/package.json web/package-lock.json web/index.html web/src/* web/src/*/* web/src/*/*/*)
+	@$(call needs,npm)
 	@echo "web: npm ci, npm run build"
 	@cd web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && npm run build --silent
 	@touch $@
@@ -79,7 +84,8 @@ cover:
 	@ninja -C build-cover && meson test -C build-cover -q; gcovr -r . --object-directory build-cover src
 
 install: all
-	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD) --no-rebuild
+	@meson configure $(BUILD) -Dprefix="$(PREFIX)"
+	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD)
 
 uninstall:
 	@ninja -C $(BUILD) uninstall
