@@ -71,7 +71,8 @@ TACHO_API const char *tacho_run_id(const tacho_run *run);
 TACHO_API const char *tacho_journal_path(const tacho_run *run);
 
 /* step -1 = none. custom_type: NULL, or the name of a TACHO_CUSTOM or TACHO_ELASTIC_WAIT event.
- * An end closes the newest open begin of the same event and type. */
+ * An end closes the newest open begin of the same event, type and thread. TACHO_DATA_LOADING holds the
+ * loop up where the thread that records the steps records it; on another thread it is prefetching. */
 TACHO_API void tacho_event_begin(tacho_run *run, enum tacho_event event, int64_t step,
                                  const char *custom_type);
 TACHO_API void tacho_event_end(tacho_run *run, enum tacho_event event, int64_t step,

@@ -12,6 +12,7 @@ import itertools
 import os
 import resource
 import struct
+import threading
 import time
 import uuid
 
@@ -198,12 +199,26 @@ def write(writer, kind, payload):
 
 
 def phase(writer, record, number, step, custom_type):
-    return writer.write(record, struct.pack("<B3xq", number, step) + _bytes(custom_type))
+    if not 0 <= number <= 255:
+        raise ValueError(f"no event has the number {number}")
+    return writer.write(record, struct.pack("<Iq", number | _thread.number << 8, step) + _bytes(custom_type))
 
 
 def metric(writer, step, name, value):
     raw = _bytes(name)[:1024]
     return writer.write(METRICS, struct.pack("<qHdH", step, 1, value, len(raw)) + raw)
+
+
+class _Thread(threading.local):
+    """The calling thread's number: 1, 2 ... in the order in which threads come here; 0 = beyond 24 bits."""
+
+    def __init__(self):
+        number = next(_numbers)
+        self.number = number if number <= 0xFFFFFF else 0
+
+
+_numbers = itertools.count(1)
+_thread = _Thread()
 
 
 class Span:

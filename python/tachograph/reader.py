@@ -121,8 +121,9 @@ def _decode(kind, payload):
         if kind == _journal.ANCHOR:
             return dict(zip(("wall_ns", "monotonic_ns"), struct.unpack_from("<qQ", payload)))
         if kind in (_journal.BEGIN, _journal.END):
-            phase, step = struct.unpack_from("<B3xq", payload)
-            return {"phase": phase, "step": step, "type": payload[12:].decode("utf-8", "replace")}
+            phase, step = struct.unpack_from("<Iq", payload)
+            return {"phase": phase & 0xFF, "step": step, "type": payload[12:].decode("utf-8", "replace"),
+                    "thread": phase >> 8 or None}  # None: unknown
         if kind in (_journal.METRICS, _journal.SYSTEM):
             return _decode_metrics(payload)
         if kind in (_journal.PROCESS_END, _journal.RUNNER_END):

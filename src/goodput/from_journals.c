@@ -201,8 +201,11 @@ static int64_t add_phases(struct journals *j, const struct life *l, uint32_t num
         int64_t end = v->open ? v->replaced_ns : v->to_ns;
         end = end < l->to_ns ? end : l->to_ns;
         seen_ns = end > seen_ns ? end : seen_ns;
+        t->n_loads += v->phase == PHASE_DATA_LOADING && !intervals_is_prefetch(&in, v);
         if (v->phase == PHASE_STEP)
             add_step(j, v, number);
+        else if (intervals_is_prefetch(&in, v))
+            t->n_prefetches++;
         else if (timeline_category(v->phase, &c))
             timeline_add(t, c, timeline_detail(t, v->phase, v->type), v->from_ns, end, v->step,
                          number);

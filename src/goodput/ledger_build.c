@@ -143,6 +143,11 @@ bool ledger_build(struct record_set *s, struct ledger *out, struct err *e)
     out->attempts = t.attempts;
     out->n_attempts = out->attempts_capacity = t.n_attempts;
     out->disruptions = t.disruptions;
+    out->n_loads = t.n_loads;
+    out->n_prefetches = t.n_prefetches;
+    if (t.n_prefetches > 0)
+        record_set_note(s, S("load_prefetched"), t.n_prefetches,
+                        "data loads of threads that record no step: they do not hold the loop up");
     out->running = t.running;
     if (!fill(&t, out, e))
         return false;

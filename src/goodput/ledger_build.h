@@ -8,7 +8,8 @@
  * The set is sorted. A set from flat entries (entries_only) tells neither the end of a step nor the
  * moment of a crash: then a step ends where the next begins, the last one takes a warm step's time,
  * a load between two steps runs beside the step, and what follows the last record of a dead attempt is
- * infrastructure_recovery. Our journals tell all of it. What was estimated or left out is in the
+ * infrastructure_recovery. Our journals tell all of it; a load that a thread without steps recorded runs
+ * beside the loop there, and is in no category. What was estimated or left out is in the
  * set's notes. ERR_NOT_FOUND when no process of the workload
  * recorded anything, ERR_PARSE when no entry tells when the run was. Meaning of the categories:
  * categories.def. Thread: any, one per set. */

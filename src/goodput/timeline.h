@@ -51,6 +51,7 @@ struct timeline {
     uint32_t n_attempts, attempts_capacity;
     uint32_t n_groups;
     uint32_t disruptions;
+    uint64_t n_loads, n_prefetches; /* of the lead process, as in struct ledger */
     int32_t lead_rank;
     uint32_t lead_process; /* whose metrics and phases count; UINT32_MAX = several */
 };

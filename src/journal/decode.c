@@ -55,6 +55,8 @@ static void decode_phase(struct record_set *s, uint32_t process, const struct jo
         return;
     out->phase = (enum record_phase)payload.phase;
     out->step = payload.step;
+    out->thread =
+        payload.thread[0] | (uint32_t)payload.thread[1] << 8 | (uint32_t)payload.thread[2] << 16;
 }
 
 static bool decode_metrics(struct record_set *s, uint32_t process, const struct journal_record *rec)

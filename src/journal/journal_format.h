@@ -63,7 +63,7 @@ _Static_assert(sizeof(struct journal_header_fixed) == 80, "header payload starts
 
 struct __attribute__((packed)) journal_begin_end {
     uint8_t phase;
-    uint8_t zero[3];
+    uint8_t thread[3]; /* number of the thread, lowest byte first; 0 = unknown */
     int64_t step;
 };
 _Static_assert(sizeof(struct journal_begin_end) == 12, "BEGIN and END start with 12 bytes");

@@ -17,6 +17,7 @@
 #define SMALL_PAYLOAD 992 /* copied beside its header, for a plain write */
 #define NAME_BYTES 1024
 #define PAGE_BYTES 4096
+#define THREAD_MAX 0xffffffu /* numbers of threads have 24 bits */
 
 /* A page that reads 0 in a forked child. NULL where the kernel cannot: then getpid tells. */
 static const volatile uint32_t *make_fork_page(void)
@@ -254,10 +255,26 @@ bool journal_write(struct journal_writer *w, enum journal_type type, str head, s
     return put_record(w, (uint16_t)type, 0, now_ns, head, tail);
 }
 
+/* Numbers and not the kernel's ids, which cost a call, are used again, and are wrong after a fork.
+ * Initial-exec: the other models allocate at a thread's first access, and end the process when they
+ * cannot. */
+static uint32_t thread_number(void)
+{
+    static __thread uint32_t mine __attribute__((tls_model("initial-exec")));
+    static _Atomic uint32_t n_threads;
+    if (mine == 0 && atomic_load_explicit(&n_threads, memory_order_relaxed) < THREAD_MAX)
+        mine = atomic_fetch_add_explicit(&n_threads, 1, memory_order_relaxed) + 1;
+    return mine <= THREAD_MAX ? mine : 0;
+}
+
 bool journal_write_phase(struct journal_writer *w, enum journal_type type, uint8_t phase,
                          int64_t step, str custom_type)
 {
-    const struct journal_begin_end payload = {.phase = phase, .step = step};
+    const uint32_t thread = thread_number();
+    const struct journal_begin_end payload = {
+        .phase = phase,
+        .thread = {(uint8_t)thread, (uint8_t)(thread >> 8), (uint8_t)(thread >> 16)},
+        .step = step};
     return journal_write(w, type, (str){(const char *)&payload, sizeof payload}, custom_type);
 }
 

@@ -67,7 +67,8 @@ bool journal_writer_is_open(const struct journal_writer *w);
 /* One record with the payload head + tail. True when it is in the file: it then survives SIGKILL.
  * A payload beyond JOURNAL_PAYLOAD_MAX goes to a side file. */
 bool journal_write(struct journal_writer *w, enum journal_type type, str head, str tail);
-/* JOURNAL_BEGIN or JOURNAL_END; step -1 = none; custom_type may be empty. */
+/* JOURNAL_BEGIN or JOURNAL_END; step -1 = none; custom_type may be empty. The record names the calling
+ * thread by its number: 1, 2 … in the order in which the process's threads first came here. */
 bool journal_write_phase(struct journal_writer *w, enum journal_type type, uint8_t phase,
                          int64_t step, str custom_type);
 /* One metric; JOURNAL_METRICS or JOURNAL_SYSTEM. Names are clipped to 1,024 bytes. */

@@ -80,6 +80,8 @@ struct ledger {
     uint32_t n_ranks, ranks_capacity;
     struct ledger_step_stats step_stats;
     uint32_t disruptions;
+    uint64_t n_loads;            /* of the lead rank's journals, that may hold its loop up */
+    uint64_t n_prefetches;       /* loads of threads that record no step: in no category */
     int64_t max_productive_step; /* -1 = none */
     bool running;                /* no end seen */
 };

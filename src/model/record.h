@@ -48,6 +48,7 @@ struct record {
     int64_t duration_ns; /* RECORD_CHECKPOINT */
     int32_t code, signal;
     uint32_t process; /* index into the set's processes */
+    uint32_t thread;  /* of the process, of BEGIN and END: 1, 2 …; 0 = unknown */
     uint64_t seq;     /* in its journal */
     str text;
 };

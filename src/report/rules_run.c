@@ -116,7 +116,7 @@ static struct loads find_loads(struct rules *x)
 static void input_bound(struct rules *x)
 {
     const struct ledger *l = x->in->ledger;
-    if (x->in->set->entries_only || !recorded(x, PHASE_DATA_LOADING)) {
+    if (x->in->set->entries_only || l->n_loads == 0) {
         rules_abstain(x, FINDING_INPUT_BOUND, "records of data loading inside the loop");
         return;
     }

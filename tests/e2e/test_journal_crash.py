@@ -129,7 +129,7 @@ def test_python_and_c_write_the_same_format(tmp_path, pure):
     journal = reader.Journal(out.stdout.strip())
     assert [record.name for record in journal.records] == [
         "HEADER", "PROCESS_START", "CONFIG", "BEGIN", "END", "METRICS", "CONFIG", "PROCESS_END"]
-    assert journal.records[3].data == {"phase": 5, "step": 3, "type": ""}
+    assert journal.records[3].data == {"phase": 5, "step": 3, "type": "", "thread": 1}
     assert journal.records[5].data == {"step": 3, "metrics": {"loss": 0.5}}
     assert journal.records[6].data["big"] == "z" * 70000
     assert (journal.lost_bytes, journal.lost_records, journal.tail_bytes) == (0, 0, 0)

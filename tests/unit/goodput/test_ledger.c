@@ -30,6 +30,13 @@ static void pair(struct record_set *s, uint32_t process, enum record_phase phase
     add(s, process, RECORD_END, phase, to_ns, step);
 }
 
+static void pair_on(struct record_set *s, uint32_t thread, enum record_phase phase, int64_t from_ns,
+                    int64_t to_ns, int64_t step)
+{
+    pair(s, 0, phase, from_ns, to_ns, step);
+    s->records[s->n_records - 2].thread = s->records[s->n_records - 1].thread = thread;
+}
+
 static void add_process(struct record_set *s, int64_t start_ns, int64_t last_ns, bool runner)
 {
     struct record_process *p = record_set_add_process(s);
@@ -119,6 +126,80 @@ static void no_workload_is_said(void **state)
     record_set_release(&s);
 }
 
+/* Steps on thread `steps`, each with a load of 30 before it on `loads` and one of 60 beside it on `beside`. */
+static void build_loads(struct record_set *s, struct ledger *l, uint32_t steps, uint32_t loads,
+                        uint32_t beside)
+{
+    struct err e = {0};
+    record_set_init(s, LIMIT_ARENA_RUN_BYTES);
+    add_process(s, 1000, 1400, false);
+    for (int64_t i = 0; i < 4; i++) {
+        pair_on(s, loads, PHASE_DATA_LOADING, 1000 + 100 * i, 1030 + 100 * i, i);
+        pair_on(s, steps, PHASE_STEP, 1030 + 100 * i, 1100 + 100 * i, i);
+        pair_on(s, beside, PHASE_DATA_LOADING, 1035 + 100 * i, 1095 + 100 * i, i + 1);
+    }
+    add(s, 0, RECORD_PROCESS_END, PHASE_NONE, 1400, -1);
+    record_set_sort(s);
+    assert_true(ledger_build(s, l, &e));
+    assert_true(ledger_check(l));
+    assert_int_equal(l->n_loads + l->n_prefetches, 8);
+}
+
+static void prefetching_does_not_block(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t steps, loads, beside;
+        int64_t blocked_ns;
+        uint64_t n_prefetches;
+    } rows[] = {
+        {1, 1, 2, 120, 4},                  /* the loop's own loads, and a prefetching thread */
+        {7, 7, 9, 120, 4}, {2, 1, 1, 0, 8}, /* two prefetching threads' loads: nothing blocks */
+        {1, 1, 1, 360, 0},                  /* loads inside the step, on its own thread */
+        {0, 0, 0, 360, 0},                  /* journals without threads: all may block */
+        {0, 1, 2, 360, 0},                  /* steps of unknown threads: all may block */
+        {1, 0, 2, 120, 4},                  /* an unknown load may block */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct record_set s;
+        struct ledger l;
+        build_loads(&s, &l, rows[i].steps, rows[i].loads, rows[i].beside);
+        assert_int_equal(total(&l, LEDGER_DATA_LOADING_SYNC), rows[i].blocked_ns);
+        assert_int_equal(l.n_prefetches, rows[i].n_prefetches);
+        assert_int_equal(s.n_notes, rows[i].n_prefetches > 0);
+        record_set_release(&s);
+    }
+}
+
+/* Two threads at once each end their own; what a dead thread began ends with the next of its kind; an end on
+ * another thread than the begin still ends it. */
+static void threads_pair_their_own(void **state)
+{
+    (void)state;
+    struct record_set s;
+    struct ledger l;
+    struct err e = {0};
+    record_set_init(&s, LIMIT_ARENA_RUN_BYTES);
+    add_process(&s, 1000, 2000, false);
+    pair_on(&s, 1, PHASE_STEP, 1000, 1010, 0);
+    pair_on(&s, 2, PHASE_EVAL, 1100, 1150, -1);
+    pair_on(&s, 3, PHASE_EVAL, 1120, 1180, -1); /* 80 together */
+    pair_on(&s, 2, PHASE_CHECKPOINT_SAVE, 1300, 9999, -1);
+    s.n_records--;                                         /* died in it */
+    pair_on(&s, 3, PHASE_CHECKPOINT_SAVE, 1340, 1360, -1); /* 60 together */
+    pair_on(&s, 2, PHASE_COMPILE, 1500, 1570, -1);
+    s.records[s.n_records - 1].thread = 4; /* handed over: 70 */
+    add(&s, 0, RECORD_PROCESS_END, PHASE_NONE, 2000, -1);
+    record_set_sort(&s);
+    assert_true(ledger_build(&s, &l, &e));
+    assert_true(ledger_check(&l));
+    assert_int_equal(total(&l, LEDGER_CUSTOM), 80);
+    assert_int_equal(total(&l, LEDGER_CHECKPOINT_SAVE), 60);
+    assert_int_equal(total(&l, LEDGER_PROGRAM_STARTUP), 70);
+    assert_int_equal(s.n_notes, 0);
+    record_set_release(&s);
+}
+
 static uint64_t next_random(uint64_t *x)
 {
     *x ^= *x << 13;
@@ -142,11 +223,13 @@ static void random_records_sum(void **state)
             const int64_t start = (int64_t)(next_random(&x) % 5000);
             add_process(&s, start, start + (int64_t)(next_random(&x) % 3000), p % 2 == 1);
         }
-        for (int k = 0; k < 60; k++)
+        for (int k = 0; k < 60; k++) {
             add(&s, (uint32_t)(next_random(&x) % n),
                 next_random(&x) % 2 == 0 ? RECORD_BEGIN : RECORD_END,
                 (enum record_phase)(next_random(&x) % 14), (int64_t)(next_random(&x) % 9000),
                 (int64_t)(next_random(&x) % 9));
+            s.records[s.n_records - 1].thread = (uint32_t)(next_random(&x) % 4);
+        }
         record_set_sort(&s);
         assert_true(ledger_build(&s, &l, &e));
         assert_true(ledger_check(&l));
@@ -157,10 +240,9 @@ static void random_records_sum(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lost_steps_are_wasted),
-        cmocka_unit_test(running_step_is_in_progress),
-        cmocka_unit_test(no_workload_is_said),
-        cmocka_unit_test(random_records_sum),
+        cmocka_unit_test(lost_steps_are_wasted),  cmocka_unit_test(running_step_is_in_progress),
+        cmocka_unit_test(no_workload_is_said),    cmocka_unit_test(prefetching_does_not_block),
+        cmocka_unit_test(threads_pair_their_own), cmocka_unit_test(random_records_sum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

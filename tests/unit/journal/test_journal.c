@@ -171,6 +171,42 @@ static void test_threads_lose_nothing(void **state)
     assert_int_equal(damage.lost_bytes, 0);
 }
 
+static void *write_two(void *arg)
+{
+    assert_true(journal_write_phase(&writer, JOURNAL_BEGIN, PHASE_DATA_LOADING, 1, (str){0}));
+    assert_true(journal_write_phase(&writer, JOURNAL_END, PHASE_DATA_LOADING, 1, (str){0}));
+    return arg;
+}
+
+/* A thread has one number in all its records, and no other thread ever has it. */
+static void test_records_name_their_thread(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    struct record_set s;
+    write_two(NULL);
+    for (int i = 0; i < 3; i++) { /* one after the other: the kernel may give an id again */
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, write_two, NULL), 0);
+        pthread_join(thread, NULL);
+    }
+    write_two(NULL);
+    record_set_init(&s, 0);
+    assert_true(journal_decode_file(&s, writer.path, &e));
+    assert_int_equal(s.n_records, 10);
+    for (uint32_t i = 0; i < 10; i += 2) {
+        assert_true(s.records[i].thread > 0);
+        assert_int_equal(s.records[i].thread, s.records[i + 1].thread);
+        assert_int_equal(s.records[i].step, 1); /* beside it, and whole */
+        if (i >= 2 && i < 8) {
+            assert_int_not_equal(s.records[i].thread, s.records[0].thread);
+            assert_true(i == 2 || s.records[i].thread > s.records[i - 2].thread);
+        }
+    }
+    assert_int_equal(s.records[8].thread, s.records[0].thread);
+    record_set_release(&s);
+}
+
 static void test_child_is_quiet(void **state)
 {
     (void)state;
@@ -261,6 +297,7 @@ int main(void)
         WITH_WRITER(test_cut_at_every_byte),
         WITH_WRITER(test_live_follow),
         WITH_WRITER(test_threads_lose_nothing),
+        WITH_WRITER(test_records_name_their_thread),
         WITH_WRITER(test_child_is_quiet),
         WITH_WRITER(test_file_size_limit_does_not_kill),
         WITH_WRITER(test_large_payload_goes_aside),
