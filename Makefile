@@ -5,6 +5,8 @@ DESTDIR ?=
 BUILD ?= build
 PYTHON ?= .venv/bin/python3
 MESON_FLAGS ?=
+# lib: the loader looks there on Debian; meson by itself says lib64 where dpkg-dev is absent.
+PLACES = -Dprefix="$(PREFIX)" -Dlibdir=lib
 
 .PHONY: all setup web docs demo check check-peers check-long bench fuzz lint cover install uninstall clean
 
@@ -19,7 +21,7 @@ setup:
 
 $(BUILD)/build.ninja:
 	@$(call needs,meson ninja pkg-config cc)
-	@meson setup $(BUILD) -Dprefix="$(PREFIX)" -Dtests=false -Dbuildtype=release $(MESON_FLAGS) >/dev/null
+	@meson setup $(BUILD) $(PLACES) -Dtests=false -Dbuildtype=release $(MESON_FLAGS) >/dev/null
 
 # The UI: built once, and again when a source of it changed.
 web: $(if $(wildcard web/package.json),web/dist/index.html)
@@ -84,10 +86,14 @@ cover:
 	@ninja -C build-cover && meson test -C build-cover -q; gcovr -r . --object-directory build-cover src
 
 install: all
-	@meson configure $(BUILD) -Dprefix="$(PREFIX)"
-	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD)
+	@meson configure $(BUILD) $(PLACES)
+	@ninja -C $(BUILD) >$(BUILD)/install.log || { cat $(BUILD)/install.log; exit 1; }
+	@DESTDIR="$(abspath $(DESTDIR))" meson install -C $(BUILD) --no-rebuild
 
+# What the last make install put there; the list that meson keeps is of the last one only.
 uninstall:
+	@grep -qs "^$(abspath $(DESTDIR))$(abspath $(PREFIX))/" $(BUILD)/meson-logs/install-log.txt || { \
+	  echo "the last make install did not put anything into $(DESTDIR)$(PREFIX)" >&2; exit 2; }
 	@ninja -C $(BUILD) uninstall
 
 clean:
