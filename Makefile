@@ -85,16 +85,21 @@ cover:
 	@[ -d build-cover ] || meson setup build-cover -Db_coverage=true >/dev/null
 	@ninja -C build-cover && meson test -C build-cover -q; gcovr -r . --object-directory build-cover src
 
+# A library that is new in place is found by programs after this.
+tell_loader = [ -n "$(DESTDIR)" ] || [ "$$(id -u)" != 0 ] || ldconfig
+
 install: all
 	@meson configure $(BUILD) $(PLACES)
 	@ninja -C $(BUILD) >$(BUILD)/install.log || { cat $(BUILD)/install.log; exit 1; }
 	@DESTDIR="$(abspath $(DESTDIR))" meson install -C $(BUILD) --no-rebuild
+	@$(tell_loader)
 
 # What the last make install put there; the list that meson keeps is of the last one only.
 uninstall:
 	@grep -qs "^$(abspath $(DESTDIR))$(abspath $(PREFIX))/" $(BUILD)/meson-logs/install-log.txt || { \
 	  echo "the last make install did not put anything into $(DESTDIR)$(PREFIX)" >&2; exit 2; }
 	@ninja -C $(BUILD) uninstall
+	@$(tell_loader)
 
 clean:
 	@rm -rf $(BUILD) build-check build-asan build-tsan build-fuzz build-clang build-cover web/dist
