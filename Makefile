@@ -28,7 +28,7 @@ web: $(if $(wildcard web/package.json),web/dist/index.html)
 web/dist/index.html: $(wildcard web/package.json web/package-lock.json web/index.html web/src/* web/src/*/* web/src/*/*/*)
 	@$(call needs,npm)
 	@echo "web: npm ci, npm run build"
-	@cd web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && npm run build --silent
+	@cd web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && npm run build --silent -- --logLevel warn
 	@touch $@
 
 # Man pages and docs/reference from the tables; committed, and compared by make check.
