@@ -17,7 +17,7 @@ import os
 import platform
 import sys
 
-from . import _identity, _journal
+from . import _identity, _journal, _ship
 
 try:
     if os.environ.get("TACHO_PURE_PYTHON"):
@@ -83,6 +83,8 @@ class Run(_writer.Recorder):
             self.config(config)
         server = os.environ.get("TACHO_SERVER", "").rstrip("/")
         where = f"{server}/runs/{self.id}" if server else self.id
+        if server:
+            _ship.start(self.data_dir, _say)
         _say(f"run {self.name} → {where} (recording in {self.run_dir})")
 
     @property

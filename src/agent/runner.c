@@ -28,7 +28,7 @@ struct runner {
     struct system_metrics metrics;
     struct tee tee;
     struct buf scratch;
-    pid_t pid;
+    pid_t pid, shipper; /* -1 = nothing is sent */
     uint64_t start_ns, next_sample_ns, next_output_ns, oom_kills;
     sigset_t before; /* mask of whoever started us: CMD gets it back */
 };
@@ -181,6 +181,10 @@ static _Noreturn void become_command(const struct runner *r, int failed_to)
         (void)setenv("TACHO_RUN_NAME", p->name, 1);
     if (p->group != NULL)
         (void)setenv("TACHO_RUN_GROUP", p->group, 1);
+    if (p->ship != NULL) {
+        (void)setenv("TACHO_SERVER", p->ship->server, 1);
+        (void)setenv("TACHO_SHIP", "off", 1); /* it is done already */
+    }
     if (p->record_output)
         tee_enter(&r->tee);
     sigprocmask(SIG_SETMASK, &r->before, NULL);
@@ -263,6 +267,18 @@ static void end_of(struct runner *r, int status, struct runner_end *end)
     }
 }
 
+static void start_shipping(struct runner *r)
+{
+    struct err e = {0};
+    const struct runner_plan *p = r->plan;
+    r->shipper = -1;
+    if (p->ship == NULL || !journal_writer_is_open(&r->journal))
+        return;
+    r->shipper = ship_child_start(p->ship, p->data_dir, p->id.run, &r->before, &e);
+    if (r->shipper == -1)
+        fprintf(stderr, "tacho: %s; the journals wait in '%s'\n", e.msg, p->data_dir);
+}
+
 bool runner_run(const struct runner_plan *p, struct runner_end *end, struct err *e)
 {
     struct runner r = {.plan = p, .tee = {.master = -1}};
@@ -282,6 +298,7 @@ bool runner_run(const struct runner_plan *p, struct runner_end *end, struct err 
     system_metrics_open(&r.metrics);
     const bool started = start_command(&r, end, e);
     if (started) {
+        start_shipping(&r);
         sample(&r);
         r.next_output_ns = clock_boottime_ns() + OUTPUT_EVERY_NS;
         end_of(&r, watch(&r, &signals), end);
@@ -294,6 +311,8 @@ bool runner_run(const struct runner_plan *p, struct runner_end *end, struct err 
         (void)unlink(r.journal.path); /* nothing ran: leave no run behind */
     }
     journal_writer_close(&r.journal);
+    if (started)
+        ship_child_end(r.shipper, &signals);
     system_metrics_close(&r.metrics);
     buf_release(&r.scratch);
     sigprocmask(SIG_SETMASK, &r.before, NULL);

@@ -8,6 +8,7 @@
 
 #include <jansson.h>
 
+#include "agent/ship_child.h"
 #include "base/arena.h"
 #include "journal/run_identity.h"
 
@@ -18,7 +19,8 @@ struct runner_plan {
     const char *name, *group; /* NULL = none */
     json_t *labels, *config;  /* borrowed objects, config may be NULL; already masked */
     bool resume, record_output, record_environment;
-    uint32_t attempt; /* 1, 2 … */
+    uint32_t attempt;                      /* 1, 2 … */
+    const struct ship_child_options *ship; /* send the run to a server meanwhile; NULL = do not */
     int64_t sample_interval_ns;
 };
 

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
 static int64_t read_ns(clockid_t id)
 {
     struct timespec t = {0};
@@ -183,4 +187,25 @@ bool clock_parse_rfc3339(str s, int64_t *wall_ns)
         __builtin_add_overflow(ns, fraction_ns, wall_ns))
         return false;
     return true;
+}
+
+void clock_boot_id(uint8_t out[16])
+{
+    char text[40] = "";
+    memset(out, 0, 16);
+    const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    if (fd == -1)
+        return;
+    const ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    unsigned n_digits = 0;
+    for (ssize_t i = 0; i < n && n_digits < 32; i++) {
+        const char c = text[i];
+        const bool is_digit = c >= '0' && c <= '9';
+        if (!is_digit && !(c >= 'a' && c <= 'f'))
+            continue;
+        const unsigned digit = (unsigned)(is_digit ? c - '0' : c - 'a' + 10);
+        out[n_digits / 2] = (uint8_t)(out[n_digits / 2] << 4 | digit);
+        n_digits++;
+    }
 }

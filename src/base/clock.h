@@ -21,6 +21,8 @@ struct clock_anchor {
 uint64_t clock_boottime_ns(void);
 uint64_t clock_monotonic_ns(void);
 int64_t clock_wall_ns(void);
+/* Names the boot that CLOCK_BOOTTIME counts from; zeros when the kernel does not say. */
+void clock_boot_id(uint8_t out[16]);
 uint64_t clock_thread_cpu_ns(void);
 uint64_t clock_process_cpu_ns(void);
 

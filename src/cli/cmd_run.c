@@ -8,6 +8,7 @@
 
 #include "agent/run_find.h"
 #include "agent/runner.h"
+#include "agent/ship.h"
 #include "base/file.h"
 #include "base/limits.h"
 #include "capture/host_facts.h"
@@ -15,6 +16,7 @@
 #include "capture/system_metrics.h"
 #include "cli/cli.h"
 #include "cli/run_arg.h"
+#include "server/local_socket.h"
 
 #define FACTS_BYTES (1u << 20)
 
@@ -111,6 +113,8 @@ static bool dry_run(struct cli *cli, const struct runner_plan *p)
     json_object_set_new(o, "sample_interval_s", json_real((double)p->sample_interval_ns / 1e9));
     json_object_set_new(o, "output_tail_bytes",
                         json_integer(p->record_output ? LIMIT_OUTPUT_TAIL_BYTES : 0));
+    if (p->ship != NULL)
+        json_object_set_new(o, "sent_to", json_string(p->ship->server));
     if (cli->output == CLI_OUTPUT_JSON) {
         json_dumpf(o, stdout, JSON_INDENT(2));
         putchar('\n');
@@ -127,10 +131,29 @@ static bool dry_run(struct cli *cli, const struct runner_plan *p)
     return true;
 }
 
+/* A server that is set gets the run, but the one of this data folder, which follows it by itself. */
+static const struct ship_child_options *shipping_of(const struct cli *cli, const char *data_dir,
+                                                    struct arena *a, struct ship_child_options *out)
+{
+    struct local_server own;
+    struct err absent = {0};
+    const str server = ship_server_url(config_text(cli->config, CONFIG_FIELD_server));
+    const str token = config_text(cli->config, CONFIG_FIELD_token);
+    if (server.n == 0 || config_number(cli->config, CONFIG_FIELD_ship) == 0 ||
+        (local_server_find(data_dir, &own, &absent) &&
+         str_eq(server, ship_server_url(str_from(own.url)))))
+        return NULL;
+    *out = (struct ship_child_options){.server = arena_cstr(a, server),
+                                       .token = token.n == 0 ? NULL : arena_cstr(a, token)};
+    return out;
+}
+
 static bool run_planned(struct cli *cli, json_t *labels, char **argv, struct err *e)
 {
     const struct flags *f = cli->flags;
     char data[RUN_ARG_PATH_MAX];
+    struct ship_child_options shipping;
+    struct arena a;
     json_t *config = NULL;
     if (!run_arg_data_dir(cli, data, e) || !load_config(flags_text(f, FLAG_run_config), &config, e))
         return false;
@@ -148,6 +171,8 @@ static bool run_planned(struct cli *cli, json_t *labels, char **argv, struct err
         .sample_interval_ns = config_number(cli->config, CONFIG_FIELD_sample_interval)};
     if (p.sample_interval_ns < 1000000)
         p.sample_interval_ns = 10000000000;
+    arena_init(&a, "run", LIMIT_ARENA_REQUEST_BYTES);
+    p.ship = shipping_of(cli, data, &a, &shipping);
     bool ok = choose_run(&p, e);
     if (ok && flags_on(f, FLAG_run_dry_run)) {
         ok = dry_run(cli, &p);
@@ -157,6 +182,7 @@ static bool run_planned(struct cli *cli, json_t *labels, char **argv, struct err
         ok = runner_run(&p, &end, e);
         cli->exit_status = end.exit_status;
     }
+    arena_release(&a);
     json_decref(config);
     return ok;
 }

@@ -332,27 +332,6 @@ static void fill_random(uint8_t *p, size_t n)
     memcpy(p, digest, n < sizeof digest ? n : sizeof digest);
 }
 
-static void read_boot_id(uint8_t out[16])
-{
-    char text[40] = "";
-    memset(out, 0, 16);
-    const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    if (fd == -1)
-        return;
-    const ssize_t n = read(fd, text, sizeof text - 1);
-    close(fd);
-    unsigned n_digits = 0;
-    for (ssize_t i = 0; i < n && n_digits < 32; i++) {
-        const char c = text[i];
-        const bool is_digit = c >= '0' && c <= '9';
-        if (!is_digit && !(c >= 'a' && c <= 'f'))
-            continue;
-        const unsigned digit = (unsigned)(is_digit ? c - '0' : c - 'a' + 10);
-        out[n_digits / 2] = (uint8_t)(out[n_digits / 2] << 4 | digit);
-        n_digits++;
-    }
-}
-
 static size_t put_text(uint8_t *p, const char *s, size_t max)
 {
     const size_t length = s == NULL ? 0 : strlen(s);
@@ -379,7 +358,7 @@ static bool put_journal_header(struct journal_writer *w, const struct journal_wr
         .restart_count = o->restart_count,
     };
     memcpy(h.journal_id, w->journal_id, sizeof h.journal_id);
-    read_boot_id(h.boot_id);
+    clock_boot_id(h.boot_id);
     memcpy(payload, &h, sizeof h);
     size_t n = sizeof h;
     n += put_text(payload + n, o->run, 127);

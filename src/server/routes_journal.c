@@ -8,7 +8,7 @@
 #include "server/run_cache.h"
 #include "server/server_inside.h"
 
-static bool may_write(struct server *s, struct http_request *req, str run, struct err *e)
+bool may_write_run(struct server *s, struct http_request *req, str run, struct err *e)
 {
     struct store_run r;
     if (req->role != ROLE_INGEST || req->run_group.n == 0)
@@ -29,7 +29,7 @@ bool route_journal(struct server *s, struct http_request *req, struct http_respo
     struct store_ingested out;
     const bool is_zstd = str_eq_nocase(http_header(req, "Content-Encoding"), S("zstd"));
     if (!ingest_body_parse(&body, req->body, is_zstd, &req->arena, e) ||
-        !may_write(s, req, str_from(body.info.run), e))
+        !may_write_run(s, req, str_from(body.info.run), e))
         return false;
     const struct store_ingest in = {.info = &body.info,
                                     .header = body.header,
@@ -68,7 +68,7 @@ bool route_side_put(struct server *s, struct http_request *req, struct http_resp
     const str run = req->params[0], name = req->params[1];
     if (!path_is_safe_name(run))
         return err_set(e, ERR_USAGE, "'%.*s' cannot be a run", STR_ARG(run));
-    if (!may_write(s, req, run, e))
+    if (!may_write_run(s, req, run, e))
         return false;
     sha256_init(&hash);
     sha256_add(&hash, req->body.p, req->body.n);

@@ -133,6 +133,8 @@ bool route_session_add(struct server *s, struct http_request *req, struct http_r
     if (!path_is_safe_name(run) || !path_is_safe_name(name))
         return err_set(e, ERR_USAGE,
                        "'run' and 'session' must be names of letters, digits and ._+=@-");
+    if (!may_write_run(s, req, run, e))
+        return false;
     struct store_session old, t = {.run = run,
                                    .name = name,
                                    .kind = kind,
@@ -163,7 +165,8 @@ bool route_upload(struct server *s, struct http_request *req, struct http_respon
     char hex[SHA256_HEX];
     uint64_t part;
     struct store_session t;
-    if (!s->meta->ops->session_get(s->meta, req->params[0], &req->arena, &t, e))
+    if (!s->meta->ops->session_get(s->meta, req->params[0], &req->arena, &t, e) ||
+        !may_write_run(s, req, t.run, e))
         return false;
     if (!str_to_u64(http_query(req, "part"), &part) || part >= PARTS_MAX)
         return err_set(e, ERR_USAGE, "part '%.*s' is not a number below %d",
@@ -201,6 +204,7 @@ bool route_upload_complete(struct server *s, struct http_request *req, struct ht
     const str prefix = part_prefix(req, e);
     const str file = arena_printf(&req->arena, "%.*s" SESSION_ENDING, STR_ARG(req->params[1]));
     return prefix.n > 0 && session_split(req->params[0], &run, &name, e) &&
+           may_write_run(s, req, run, e) &&
            s->blob->ops->join(s->blob, session_file(req, file, e), prefix, (uint32_t)n, sha256,
                               &size, e) &&
            session_register(s, run, name, &is_new, e) &&

@@ -69,6 +69,9 @@ const struct route *router_find(str method, str path, str params[static HTTP_PAR
 /* Takes the data folder's path out of the message: clients see "<data>/…". */
 void server_hide_paths(const struct server *s, struct err *e);
 
+/* ERR_DENIED when the request's ingest token is of a group that the run is not in; a new run is free. */
+MUST_CHECK bool may_write_run(struct server *s, struct http_request *req, str run, struct err *e);
+
 /* ---- answers ---- */
 /* A JSON writer on resp's body; the caller ends with reply_json. */
 void reply_begin(struct json *j, struct http_response *resp);

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sends the journals and profile sessions of a data folder to a server: whole records, at least once. The
+ * server knows records by journal id and number, so nothing is doubled; what it has is asked for with
+ * a journal's header alone, so nothing is kept here. A batch that was not acknowledged is sent again
+ * as it was. A side file goes before the record that names it.
+ *
+ *     struct ship s;
+ *     ship_init(&s, &(struct ship_options){.data_dir = …, .server = …, .token = …});
+ *     while (ship_pass(&s, e)) …            one look at every journal and session
+ *     ship_release(&s);
+ *
+ * What is sent was synced to disk before. Source: docs/formats/api.md "Journal ingest" and the upload
+ * routes. Thread: one at a time. */
+#ifndef TACHO_AGENT_SHIP_H
+#define TACHO_AGENT_SHIP_H
+
+#include "base/buf.h"
+
+struct ship_options {
+    const char *data_dir, *server, *token; /* borrowed; token NULL = none */
+    const char *run;                       /* only this run; NULL = all */
+    bool here_only;                        /* only journals that this host's processes write */
+};
+
+struct ship_journal;
+struct ship_session;
+
+struct ship {
+    struct ship_options options;
+    struct ship_journal *journals; /* owned */
+    struct ship_session *sessions; /* owned */
+    uint64_t n_records, n_files;   /* acknowledged so far: records, profiles */
+    uint64_t n_refused; /* journals and sessions passed over: unreadable here, or not taken there */
+    struct err first_refusal; /* of those */
+    uint32_t n_writers;       /* processes of this host that write a journal and still live */
+    bool unsettled;           /* a session was still being written when it was looked at */
+};
+
+void ship_init(struct ship *s, const struct ship_options *o);
+void ship_release(struct ship *s);
+/* Sends what is new. False when the server was not reached, cannot take it now, or does not take this token
+ * at all; a later pass goes on from there. What it refuses of one journal or session is
+ * counted and passed over. */
+MUST_CHECK bool ship_pass(struct ship *s, struct err *e);
+/* The server's URL without slashes at its end, as it goes before "/api". */
+str ship_server_url(str url);
+/* True when a later pass may get through: the server is away or busy. */
+bool ship_may_pass(const struct err *e);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/process.h"
+
+static struct process_mark mark_of(pid_t pid)
+{
+    struct process_mark m = {.pid = pid, .boottime_ns = clock_boottime_ns()};
+    clock_boot_id(m.boot_id);
+    return m;
+}
+
+static void test_lives_until_it_ends(void **state)
+{
+    const pid_t pid = fork();
+    if (pid == 0) {
+        pause();
+        _exit(0);
+    }
+    usleep(20000); /* starts are counted in ticks of 10 ms */
+    const struct process_mark m = mark_of(pid);
+    assert_int_equal(process_look(&m), PROCESS_LIVES);
+    kill(pid, SIGKILL);
+    siginfo_t info;
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+    assert_int_equal(process_look(&m), PROCESS_GONE); /* a zombie writes nothing more */
+    waitpid(pid, NULL, 0);
+    assert_int_equal(process_look(&m), PROCESS_GONE);
+}
+
+static void test_number_taken_by_another(void **state)
+{
+    struct process_mark m = mark_of(getpid());
+    assert_int_equal(process_look(&m), PROCESS_LIVES);
+    m.boottime_ns = 1000000; /* said before this process had started */
+    assert_int_equal(process_look(&m), PROCESS_GONE);
+}
+
+static void test_unknown(void **state)
+{
+    struct process_mark m = mark_of(getpid());
+    m.boot_id[3] ^= 1;
+    assert_int_equal(process_look(&m), PROCESS_UNKNOWN);
+    m = mark_of(0);
+    assert_int_equal(process_look(&m), PROCESS_UNKNOWN);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lives_until_it_ends),
+        cmocka_unit_test(test_number_taken_by_another),
+        cmocka_unit_test(test_unknown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
