@@ -78,8 +78,14 @@ export function byUnit(v: unknown, unit = ''): string {
 
 const clock = (options: Intl.DateTimeFormatOptions) => new Intl.DateTimeFormat('en-GB', options)
 const DAY = clock({ day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' })
+const HOUR = clock({ hour: '2-digit', minute: '2-digit' })
 const FINE = clock({ hour: '2-digit', minute: '2-digit', second: '2-digit' })
+const DATE = clock({ day: 'numeric', month: 'short' })
+export const day = (ms: number) => DATE.format(ms)
 export const when = (ms: N) => (known(ms) ? DAY.format(ms).replace(',', '') : UNKNOWN)
+const MILLI = clock({ minute: '2-digit', second: '2-digit', fractionalSecondDigits: 3 })
+/** A tick of a time axis that is `span` long with a tick every `every` (ms): as fine as it must be to differ. */
+export const clockTick = (ms: number, span: number, every: number) => (span > 864e5 ? when(ms) : every < 1000 ? MILLI.format(ms) : every < 60e3 ? FINE.format(ms) : HOUR.format(ms))
 export const timeOfDay = (ms: number) => FINE.format(ms)
 export const rfc = (text: string | null | undefined) => (text ? Date.parse(text) : null)
 

@@ -116,7 +116,7 @@ const OPS = { table: 'kernel_stats', title: 'Kernels', columns: [{ name: 'name',
 
 function answer(path, q) {
   const p = path.split('/').map(decodeURIComponent)
-  if (p[0] === 'runs' && p.length === 1) return { items: RUNS.map(r => r.run).filter(r => (!q.get('q') || JSON.stringify(r).includes(q.get('q'))) && (!q.get('state') || r.phase === q.get('state'))), next_page_token: null }
+  if (p[0] === 'runs' && p.length === 1) return { items: RUNS.map(r => r.run).filter(r => (!q.get('filter') || JSON.stringify(r).includes(q.get('filter'))) && (!q.get('state') || r.phase === q.get('state'))), next_page_token: null }
   if (p[0] === 'runs') {
     const r = RUNS.find(r => r.run.run === p[1])
     if (!r) return
