@@ -167,7 +167,7 @@ static bool run_demo(struct demo *d, str example, struct err *e)
     d->state = arena_cstr(&d->arena, str_from(state));
     bool ok = choose_example(d, example, e);
     if (ok)
-        printf("demo: training with %s %s\n", d->command[0],
+        printf("demo: training with %s%s%s\n", d->command[0], d->command[1] == d->state ? "" : " ",
                d->command[1] == d->state ? "" : d->command[1]);
     ok = ok && train(d, e) && explain(d, e);
     struct err left = {0};

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The server from outside: access, ingest that is acknowledged once and kept once (also through kill -9),
 paging, streams, uploads, a parser that crashes, hostile bodies. TACHO_TRIALS: kills of the server."""
+import atexit
 import hashlib
 import http.client
 import json
@@ -60,6 +61,12 @@ class Server:
             s.bind(("127.0.0.1", 0))
             self.port = s.getsockname()[1]
         self.start()
+        atexit.register(self.end)
+
+    def end(self):  # of a test that failed before it came to stop()
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
 
     def start(self):
         self.process = subprocess.Popen(
@@ -344,8 +351,9 @@ def test_upload_tools_and_trace(server):
 
 
 def test_a_parser_that_crashes_fails_its_job_alone(tmp_path):
+    content = profile()
     server = Server(tmp_path / "data", {"TACHO_TEST_PARSER_CRASH": "1"})
-    upload(server, profile())
+    upload(server, content)
     session = server.wait("sessions/up~s1", lambda s: s["report_status"] != "pending")
     assert session["report_status"] == "failed" and session["report_error"]
     assert server.get("jobs/1")["state"] == "failed"
