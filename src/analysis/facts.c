@@ -310,7 +310,7 @@ static bool add_trace(struct measurer *x, const struct trace *t)
     f->n_dropped += lost_events(t);
     f->n_errors += t->n_errors;
     f->n_warnings += t->n_warnings;
-    const bool ok = steps_of(t, &x->work, &steps, x->err) && add_devices(x, t) &&
+    const bool ok = steps_of(t, NULL, &x->work, &steps, x->err) && add_devices(x, t) &&
                     add_steps(x, t, &steps) && add_compile(x, t, &steps);
     arena_reset(&x->work, mark);
     return ok;

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "model/trace_pick.h"
+
 /* Producers and consumers of one id: beyond this many of both, XLA's grouping gives up as well. */
 #define CONTEXT_FAN_MAX 64
 #define NO_NODE UINT32_MAX
@@ -44,8 +46,7 @@ struct builder {
     uint32_t *line_node; /* first node of a line, or NO_NODE */
     struct list_context producers, consumers, launches, executions;
     struct list_edge down, up; /* by from; by to */
-    struct arena scratch;
-    uint32_t *stack; /* work list of nodes */
+    uint32_t *stack;           /* work list of nodes */
     uint32_t n_stack, stack_capacity;
 };
 
@@ -73,16 +74,27 @@ static bool push_context(struct builder *b, struct list_context *l, int64_t type
     return true;
 }
 
-static bool plane_has_any(const struct trace_plane *p)
-{
-    static const str names[] = {STR_INIT("_p"), STR_INIT("_c"), STR_INIT("_r"),
-                                STR_INIT("correlation_id")};
-    for (uint32_t i = 0; i < p->n_stat_names; i++)
-        for (size_t k = 0; k < sizeof names / sizeof *names; k++)
-            if (str_eq(p->stat_names[i], names[k]))
-                return true;
-    return false;
-}
+enum cause {
+    PRODUCER_TYPE = 0,
+    PRODUCER_ID,
+    CONSUMER_TYPE,
+    CONSUMER_ID,
+    ROOT,
+    ASYNC,
+    CORRELATION_ID,
+    STEP_NUMBER,
+    ITERATION,
+    CAUSES
+};
+static const str cause_names[CAUSES] = {STR_INIT("_pt"),
+                                        STR_INIT("_p"),
+                                        STR_INIT("_ct"),
+                                        STR_INIT("_c"),
+                                        STR_INIT("_r"),
+                                        STR_INIT("_a"),
+                                        STR_INIT("correlation_id"),
+                                        STR_INIT("step_num"),
+                                        STR_INIT("iter_num")};
 
 struct causes {
     bool producer, consumer, correlation, async, root, number;
@@ -90,36 +102,27 @@ struct causes {
     int64_t producer_id, consumer_id, correlation_id;
 };
 
-static struct causes causes_of(struct trace_stats stats)
+/* Ids may use all 64 bits. */
+static bool id_of(const struct trace_stat *s, int64_t *out)
+{
+    if (s->type != TRACE_STAT_U64)
+        return trace_stat_i64(s, out);
+    *out = (int64_t)s->u64;
+    return true;
+}
+
+static struct causes causes_of(const struct trace_stat *values)
 {
     struct causes c = {0};
-    bool pt = false, p = false, ct = false, k = false;
-    int64_t v;
-    for (uint32_t i = 0; i < stats.n; i++) {
-        const struct trace_stat *s = &stats.items[i];
-        if (s->type == TRACE_STAT_U64)
-            v = (int64_t)s->u64; /* ids may use all 64 bits */
-        else if (!trace_stat_i64(s, &v))
-            continue;
-        if (str_eq(s->name, S("_pt")))
-            pt = true, c.producer_type = v;
-        else if (str_eq(s->name, S("_p")))
-            p = true, c.producer_id = v;
-        else if (str_eq(s->name, S("_ct")))
-            ct = true, c.consumer_type = v;
-        else if (str_eq(s->name, S("_c")))
-            k = true, c.consumer_id = v;
-        else if (str_eq(s->name, S("_r")))
-            c.root = v > 0, c.level = v;
-        else if (str_eq(s->name, S("_a")))
-            c.async = v != 0;
-        else if (str_eq(s->name, S("correlation_id")))
-            c.correlation = true, c.correlation_id = v;
-        else if (str_eq(s->name, S("step_num")) || str_eq(s->name, S("iter_num")))
-            c.number = true, c.step = v;
-    }
-    c.producer = pt && p;
-    c.consumer = ct && k;
+    int64_t async = 0;
+    c.producer = id_of(&values[PRODUCER_TYPE], &c.producer_type) &&
+                 id_of(&values[PRODUCER_ID], &c.producer_id);
+    c.consumer = id_of(&values[CONSUMER_TYPE], &c.consumer_type) &&
+                 id_of(&values[CONSUMER_ID], &c.consumer_id);
+    c.root = id_of(&values[ROOT], &c.level) && c.level > 0;
+    c.async = id_of(&values[ASYNC], &async) && async != 0;
+    c.correlation = id_of(&values[CORRELATION_ID], &c.correlation_id);
+    c.number = id_of(&values[ITERATION], &c.step) || id_of(&values[STEP_NUMBER], &c.step);
     return c;
 }
 
@@ -165,18 +168,14 @@ static bool note_causes(struct builder *b, const struct trace_cursor *c, uint32_
     return true;
 }
 
-static bool read_causes(struct builder *b, const struct trace_cursor *c, uint32_t line,
-                        struct causes *out)
+static bool read_causes(struct builder *b, struct trace_picker *p, const struct trace_event *ev,
+                        uint32_t line, struct causes *out)
 {
-    struct trace_stats stats;
-    const struct arena_mark mark = arena_mark(&b->scratch);
-    if (!trace_event_stats(b->trace, &b->trace->lines[line], &c->event, &b->scratch, &stats,
-                           b->err))
+    if (!trace_pick(p, ev, b->err))
         return false;
-    *out = causes_of(stats);
-    arena_reset(&b->scratch, mark);
-    if (!out->root && str_starts(trace_event_name(b->trace, &b->trace->lines[line], &c->event),
-                                 S("TraceContext")))
+    *out = causes_of(p->values);
+    if (!out->root &&
+        str_starts(trace_event_name(b->trace, &b->trace->lines[line], ev), S("TraceContext")))
         out->root = true, out->level = 1;
     return true;
 }
@@ -187,17 +186,18 @@ struct open_event {
 };
 
 /* Nests the events of one line and keeps their causes. */
-static bool add_line(struct builder *b, uint32_t line, bool decode)
+static bool add_line(struct builder *b, uint32_t line)
 {
-    const struct trace_line *l = &b->trace->lines[line];
     const uint32_t first = b->line_node[line];
     struct open_event *open = NULL;
     uint32_t n_open = 0, open_capacity = 0, node = first;
     struct trace_cursor c;
+    struct trace_picker p;
     bool ok = true;
+    trace_picker_init(&p, b->trace, line, cause_names, CAUSES);
     for (trace_cursor_init(&c, b->trace, line); ok && trace_cursor_next(&c); node++) {
         struct causes k = {0};
-        ok = !decode || read_causes(b, &c, line, &k);
+        ok = !p.any || read_causes(b, &p, &c.event, line, &k);
         b->nodes[node] = (struct node){NO_NODE, node + 1, GROUP_NONE, 0};
         const uint64_t end = c.event.start_ps + c.event.dur_ps;
         if (!k.async) {
@@ -216,7 +216,7 @@ static bool add_line(struct builder *b, uint32_t line, bool decode)
     while (n_open > 0)
         b->nodes[open[--n_open].node].subtree_end = node;
     trace_cursor_release(&c);
-    (void)l;
+    trace_picker_release(&p);
     return ok && trace_cursor_ok(&c, b->err);
 }
 
@@ -246,10 +246,23 @@ static int by_to(const void *x, const void *y)
     return a->from < b->from ? -1 : a->from > b->from;
 }
 
+/* Most lists come in order: ids count up with time. */
 static void sort_contexts(struct list_context *l)
 {
-    if (l->n > 1)
-        qsort(l->items, l->n, sizeof *l->items, by_context);
+    for (uint32_t i = 1; i < l->n; i++)
+        if (by_context(&l->items[i - 1], &l->items[i]) > 0) {
+            qsort(l->items, l->n, sizeof *l->items, by_context);
+            return;
+        }
+}
+
+static void sort_edges(struct list_edge *l, int (*compare)(const void *, const void *))
+{
+    for (uint32_t i = 1; i < l->n; i++)
+        if (compare(&l->items[i - 1], &l->items[i]) > 0) {
+            qsort(l->items, l->n, sizeof *l->items, compare);
+            return;
+        }
 }
 
 static bool push_edge(struct builder *b, uint32_t from, uint32_t to)
@@ -309,8 +322,8 @@ static bool connect_causes(struct builder *b)
     if (b->up.items == NULL)
         return arena_full(b->arena, b->err);
     memcpy(b->up.items, b->down.items, b->down.n * sizeof *b->up.items);
-    qsort(b->down.items, b->down.n, sizeof *b->down.items, by_from);
-    qsort(b->up.items, b->up.n, sizeof *b->up.items, by_to);
+    sort_edges(&b->down, by_from);
+    sort_edges(&b->up, by_to);
     return true;
 }
 
@@ -479,8 +492,7 @@ static bool add_lines(struct builder *b)
     if (b->nodes == NULL && n > 0)
         return arena_full(b->arena, b->err);
     for (uint32_t i = 0; i < t->n_lines; i++)
-        if (b->line_node[i] != NO_NODE &&
-            !add_line(b, i, plane_has_any(&t->planes[t->lines[i].plane_index])))
+        if (b->line_node[i] != NO_NODE && !add_line(b, i))
             return false;
     return true;
 }
@@ -510,13 +522,10 @@ bool grouping_of(const struct trace *t, struct arena *a, struct grouping *out, s
     b.line_node = ARENA_ARRAY(a, uint32_t, t->n_lines);
     if (t->n_lines > 0 && (out->of_line == NULL || b.line_node == NULL))
         return arena_full(a, e);
-    arena_init(&b.scratch, "grouping", 0);
     bool ok = add_lines(&b) && connect_causes(&b) && group_roots(&b);
     if (ok)
         group_device_steps(&b);
-    ok = ok && keep_groups(&b);
-    arena_release(&b.scratch);
-    return ok;
+    return ok && keep_groups(&b);
 }
 
 const struct group_root *grouping_root(const struct grouping *g, int32_t group)

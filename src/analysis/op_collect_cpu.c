@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/op_collect.h"
+#include "model/trace_pick.h"
 
 /* XLA:CPU runs a program's operations on threads of the host; each event says which operation of
  * which program it was. */
@@ -16,7 +17,6 @@ struct collector {
     uint32_t n_open, open_capacity;
     uint64_t first_ps, last_ps;
     uint32_t n_threads; /* that ran operations */
-    struct arena scratch;
 };
 
 static void close_op(struct collector *c)
@@ -30,25 +30,29 @@ static void close_op(struct collector *c)
         c->open[c->n_open - 1].children_ps += time;
 }
 
-static const struct hlo_program *program_of(const struct op_db *db, struct trace_stats stats,
+enum asked { HLO_OP = 0, HLO_MODULE, PROGRAM_ID, ASKED };
+static const str asked_names[ASKED] = {STR_INIT("hlo_op"), STR_INIT("hlo_module"),
+                                       STR_INIT("program_id")};
+
+static const struct hlo_program *program_of(const struct op_db *db, const struct trace_stat *stats,
                                             uint64_t *id)
 {
     int64_t v;
     str module = {0};
     const struct hlo_program *p = NULL;
     *id = 0;
-    if (trace_stat_i64(trace_stat_find(stats, S("program_id")), &v)) {
+    if (trace_stat_i64(&stats[PROGRAM_ID], &v)) {
         *id = (uint64_t)v;
         p = hlo_index_program(&db->hlo, *id);
-    } else if (trace_stat_str(trace_stat_find(stats, S("hlo_module")), &module)) {
+    } else if (trace_stat_str(&stats[HLO_MODULE], &module)) {
         p = hlo_index_named(&db->hlo, module);
         *id = p == NULL ? 0 : p->program_id;
     }
     return p != NULL && p->readable ? p : NULL;
 }
 
-static bool begin_op(struct collector *c, const struct trace_event *ev, struct trace_stats stats,
-                     str name)
+static bool begin_op(struct collector *c, const struct trace_event *ev,
+                     const struct trace_stat *stats, str name)
 {
     const uint64_t end = ev->start_ps + ev->dur_ps;
     uint64_t id;
@@ -75,20 +79,19 @@ static bool begin_op(struct collector *c, const struct trace_event *ev, struct t
 
 static bool collect_line(struct collector *c, uint32_t line_index)
 {
-    const struct trace_line *line = &c->trace->lines[line_index];
     struct trace_cursor cursor;
+    struct trace_picker p;
     bool ok = true, any = false;
+    trace_picker_init(&p, c->trace, line_index, asked_names, ASKED);
     for (trace_cursor_init(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);) {
-        struct trace_stats stats;
         str name = {0};
-        const struct arena_mark mark = arena_mark(&c->scratch);
-        ok = trace_event_stats(c->trace, line, &cursor.event, &c->scratch, &stats, c->err);
-        if (ok && trace_stat_str(trace_stat_find(stats, S("hlo_op")), &name) && name.n > 0) {
+        ok = trace_pick(&p, &cursor.event, c->err);
+        if (ok && trace_stat_str(&p.values[HLO_OP], &name) && name.n > 0) {
             any = true;
-            ok = begin_op(c, &cursor.event, stats, name);
+            ok = begin_op(c, &cursor.event, p.values, name);
         }
-        arena_reset(&c->scratch, mark);
     }
+    trace_picker_release(&p);
     while (c->n_open > 0)
         close_op(c);
     c->n_threads += any;
@@ -107,7 +110,6 @@ static bool names_operations(const struct trace_plane *p)
 bool op_collect_cpu(struct op_db *db, const struct trace *t, struct err *e)
 {
     struct collector c = {.db = db, .trace = t, .err = e, .first_ps = UINT64_MAX};
-    arena_init(&c.scratch, "operations", 0);
     bool ok = true;
     for (uint32_t i = 0; ok && i < t->n_planes; i++) {
         const struct trace_plane *p = &t->planes[i];
@@ -118,6 +120,5 @@ bool op_collect_cpu(struct op_db *db, const struct trace *t, struct err *e)
     }
     if (c.last_ps > c.first_ps)
         db->total_ps = op_add(db->total_ps, op_mul(c.last_ps - c.first_ps, c.n_threads));
-    arena_release(&c.scratch);
     return ok;
 }

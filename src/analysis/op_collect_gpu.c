@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/framework_op.h"
+#include "analysis/memo.h"
 #include "analysis/op_collect.h"
 #include "analysis/spans.h"
+#include "model/trace_pick.h"
 
 /* Kernels of one HLO operation that follow each other in one step are one execution of it. */
 struct run_of_kernels {
@@ -19,6 +21,7 @@ struct collector {
     struct err *err;
     const struct grouping *grouping;
     struct run_of_kernels run;
+    struct memo matrix_units; /* whether a kernel uses them */
     struct arena scratch;
     struct arena names; /* the text of run */
     struct arena_mark names_empty;
@@ -57,14 +60,30 @@ static bool close_run(struct collector *c)
     return true;
 }
 
-static str stat_text(struct trace_stats event, const struct trace_event_metadata *md, str name)
+enum asked { HLO_OP = 0, HLO_MODULE, PROGRAM_ID, IS_EAGER, TF_OP, ASKED };
+static const str asked_names[ASKED] = {STR_INIT("hlo_op"), STR_INIT("hlo_module"),
+                                       STR_INIT("program_id"), STR_INIT("is_eager"),
+                                       STR_INIT("tf_op")};
+
+static str stat_text(const struct trace_stat *event, const struct trace_event_metadata *md,
+                     enum asked which)
 {
     str v = {0};
-    const struct trace_stat *s = trace_stat_find(event, name);
-    if (s == NULL && md != NULL)
-        s = trace_stat_find(md->stats, name);
+    const struct trace_stat *s = &event[which];
+    if (s->type == TRACE_STAT_NONE)
+        s = md == NULL ? NULL : trace_stat_find(md->stats, asked_names[which]);
     trace_stat_str(s, &v);
     return v;
+}
+
+static bool uses_matrix_units(struct collector *c, const struct trace_line *line,
+                              const struct trace_event *ev)
+{
+    enum { NO = 1, YES };
+    uint8_t *known = memo_at(&c->matrix_units, c->trace, line, ev);
+    if (*known == 0)
+        *known = kernel_uses_matrix_units(trace_event_name(c->trace, line, ev)) ? YES : NO;
+    return *known == YES;
 }
 
 /* "outer::inner": the innermost operation is the one that ran. */
@@ -76,8 +95,9 @@ static str innermost(str op)
     return op;
 }
 
-static bool add_kernel(struct collector *c, const struct trace_event *ev, struct trace_stats stats,
-                       const struct trace_event_metadata *md, str event_name, str op, int32_t group)
+static bool add_kernel(struct collector *c, const struct trace_event *ev,
+                       const struct trace_stat *stats, const struct trace_event_metadata *md,
+                       str op, int32_t group)
 {
     struct run_of_kernels *r = &c->run;
     const bool goes_on = r->open && group != GROUP_NONE && r->group == group && str_eq(r->op, op);
@@ -87,20 +107,19 @@ static bool add_kernel(struct collector *c, const struct trace_event *ev, struct
             return false;
         arena_reset(&c->names, c->names_empty);
         *r = (struct run_of_kernels){.open = true, .op = arena_str(&c->names, op), .group = group};
-        r->has_program = trace_stat_i64(trace_stat_find(stats, S("program_id")), &id);
+        r->has_program = trace_stat_i64(&stats[PROGRAM_ID], &id);
         r->program_id = r->has_program ? (uint64_t)id : 0;
-        r->module = arena_str(&c->names, stat_text(stats, md, S("hlo_module")));
+        r->module = arena_str(&c->names, stat_text(stats, md, HLO_MODULE));
         int64_t eager = 0;
-        r->is_eager = trace_stat_i64(trace_stat_find(stats, S("is_eager")), &eager) && eager != 0;
+        r->is_eager = trace_stat_i64(&stats[IS_EAGER], &eager) && eager != 0;
     }
     r->time_ps += ev->dur_ps;
-    r->uses_matrix_units |= kernel_uses_matrix_units(event_name);
     return true;
 }
 
 /* A kernel of TensorFlow without XLA. */
 static bool add_framework_kernel(struct collector *c, const struct trace_event *ev, str event_name,
-                                 str full_name)
+                                 str full_name, bool on_matrix_units)
 {
     const struct framework_op op = framework_op_parse(full_name);
     const str name = arena_printf(&c->scratch, "%.*s/%.*s", STR_ARG(op.name), STR_ARG(event_name));
@@ -114,7 +133,7 @@ static bool add_framework_kernel(struct collector *c, const struct trace_event *
             str_eq(op.type, S("Unknown")) ? S("unknown") : arena_str(c->db->arena, op.type);
         m->provenance = arena_str(c->db->arena, full_name);
     }
-    m->uses_matrix_units |= kernel_uses_matrix_units(event_name);
+    m->uses_matrix_units |= on_matrix_units;
     struct op_tally t = {0};
     op_tally_add(&t, ev->dur_ps, ev->dur_ps);
     op_metrics_add(m, &t);
@@ -122,34 +141,38 @@ static bool add_framework_kernel(struct collector *c, const struct trace_event *
 }
 
 static bool collect_event(struct collector *c, uint32_t line_index,
-                          const struct trace_cursor *cursor)
+                          const struct trace_cursor *cursor, struct trace_picker *p)
 {
     const struct trace_line *line = &c->trace->lines[line_index];
     const struct trace_event *ev = &cursor->event;
     const struct trace_event_metadata *md = trace_event_meta(c->trace, line, ev);
-    struct trace_stats stats;
-    if (!trace_event_stats(c->trace, line, ev, &c->scratch, &stats, c->err))
+    if (!trace_pick(p, ev, c->err))
         return false;
-    const str op = innermost(stat_text(stats, md, S("hlo_op")));
-    if (op.n > 0)
-        return add_kernel(c, ev, stats, md, trace_event_name(c->trace, line, ev), op,
-                          group_at(c->grouping, line_index, cursor->index));
-    const str full_name = stat_text(stats, md, S("tf_op"));
-    if (full_name.n > 0)
-        return add_framework_kernel(c, ev, trace_event_name(c->trace, line, ev), full_name);
-    return true;
+    const str op = innermost(stat_text(p->values, md, HLO_OP));
+    if (op.n > 0) {
+        if (!add_kernel(c, ev, p->values, md, op, group_at(c->grouping, line_index, cursor->index)))
+            return false;
+        c->run.uses_matrix_units |= uses_matrix_units(c, line, ev);
+        return true;
+    }
+    const str full_name = stat_text(p->values, md, TF_OP);
+    return full_name.n == 0 || add_framework_kernel(c, ev, trace_event_name(c->trace, line, ev),
+                                                    full_name, uses_matrix_units(c, line, ev));
 }
 
 static bool collect_line(struct collector *c, uint32_t line_index)
 {
     struct trace_cursor cursor;
+    struct trace_picker p;
     bool ok = true;
+    trace_picker_init(&p, c->trace, line_index, asked_names, ASKED);
     for (trace_cursor_init(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);) {
         const struct arena_mark mark = arena_mark(&c->scratch);
-        ok = collect_event(c, line_index, &cursor);
+        ok = collect_event(c, line_index, &cursor, &p);
         arena_reset(&c->scratch, mark);
     }
     trace_cursor_release(&cursor);
+    trace_picker_release(&p);
     return ok && trace_cursor_ok(&cursor, c->err) && close_run(c);
 }
 
@@ -176,6 +199,7 @@ bool op_collect_gpu(struct op_db *db, const struct trace *t, const struct groupi
         if (last > first)
             db->total_ps += last - first;
     }
+    memo_release(&c.matrix_units);
     arena_release(&c.scratch);
     arena_release(&c.names);
     return ok;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/memo.h"
 #include "analysis/op_collect.h"
+#include "model/trace_pick.h"
 
 struct open_op { /* an event that is still running */
     uint64_t begin_ps, end_ps, children_ps;
@@ -16,7 +18,7 @@ struct collector {
     struct op_tally *tallies; /* one a metadata entry of the plane */
     struct open_op *open;
     uint32_t n_open, open_capacity;
-    struct arena scratch;
+    struct memo off_duty;          /* whether an operation is */
     bool has_clock;                /* events may carry the device's own clock */
     uint64_t first_ps, last_ps;    /* over operations and steps */
     uint64_t duty_begin, duty_end; /* running union of busy intervals */
@@ -57,9 +59,14 @@ static bool open_op(struct collector *c, struct open_op o)
     return true;
 }
 
+enum asked { OFFSET = 0, DURATION, STALL, SCALE, ASKED };
+static const str asked_names[ASKED] = {STR_INIT("device_offset_ps"), STR_INIT("device_duration_ps"),
+                                       STR_INIT("dma_stall_duration_ps"),
+                                       STR_INIT("Time Scale Multiplier")};
+
 /* The event's span on the device's clock where it has one, and its other numbers. */
-static bool read_event(struct collector *c, const struct trace_line *line,
-                       const struct trace_event *ev, struct open_op *o)
+static bool read_event(struct collector *c, struct trace_picker *p, const struct trace_event *ev,
+                       struct open_op *o)
 {
     *o = (struct open_op){.begin_ps = ev->start_ps,
                           .end_ps = ev->start_ps + ev->dur_ps,
@@ -67,21 +74,17 @@ static bool read_event(struct collector *c, const struct trace_line *line,
                           .scale = 1};
     if (!c->has_clock)
         return true;
-    struct trace_stats stats;
-    const struct arena_mark mark = arena_mark(&c->scratch);
-    if (!trace_event_stats(c->trace, line, ev, &c->scratch, &stats, c->err))
-        return false;
     int64_t begin, time, stall;
-    if (trace_stat_i64(trace_stat_find(stats, S("device_offset_ps")), &begin) &&
-        trace_stat_i64(trace_stat_find(stats, S("device_duration_ps")), &time) && begin >= 0 &&
-        time >= 0) {
+    if (!trace_pick(p, ev, c->err))
+        return false;
+    if (trace_stat_i64(&p->values[OFFSET], &begin) && trace_stat_i64(&p->values[DURATION], &time) &&
+        begin >= 0 && time >= 0) {
         o->begin_ps = (uint64_t)begin;
         o->end_ps = op_add((uint64_t)begin, (uint64_t)time);
     }
-    if (trace_stat_i64(trace_stat_find(stats, S("dma_stall_duration_ps")), &stall) && stall > 0)
+    if (trace_stat_i64(&p->values[STALL], &stall) && stall > 0)
         o->stall_ps = (uint64_t)stall;
-    trace_stat_f64(trace_stat_find(stats, S("Time Scale Multiplier")), &o->scale);
-    arena_reset(&c->scratch, mark);
+    trace_stat_f64(&p->values[SCALE], &o->scale);
     return true;
 }
 
@@ -99,13 +102,23 @@ static str category_of(const struct trace_event_metadata *m)
     return category;
 }
 
+static bool is_off_duty(struct collector *c, const struct trace_line *line,
+                        const struct trace_event *ev)
+{
+    enum { NO = 1, YES };
+    uint8_t *known = memo_at(&c->off_duty, c->trace, line, ev);
+    if (*known == 0)
+        *known = op_is_off_duty(category_of(trace_event_meta(c->trace, line, ev))) ? YES : NO;
+    return *known == YES;
+}
+
 static void count_duty(struct collector *c, const struct trace_line *line,
                        const struct trace_event *ev, bool may_be_busy)
 {
     const uint64_t begin = ev->start_ps, end = ev->start_ps + ev->dur_ps;
     c->duty_first = begin < c->duty_first ? begin : c->duty_first;
     c->duty_last = end > c->duty_last ? end : c->duty_last;
-    if (!may_be_busy || op_is_off_duty(category_of(trace_event_meta(c->trace, line, ev))))
+    if (!may_be_busy || is_off_duty(c, line, ev))
         return;
     if (begin > c->duty_end) {
         c->duty_busy += c->duty_end - c->duty_begin;
@@ -120,10 +133,12 @@ static bool collect_ops(struct collector *c, uint32_t line_index)
 {
     const struct trace_line *line = &c->trace->lines[line_index];
     struct trace_cursor cursor;
+    struct trace_picker p;
     bool ok = true;
+    trace_picker_init(&p, c->trace, line_index, asked_names, ASKED);
     for (trace_cursor_init(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);) {
         struct open_op o;
-        ok = read_event(c, line, &cursor.event, &o);
+        ok = read_event(c, &p, &cursor.event, &o);
         if (!ok)
             break;
         widen(c, &o);
@@ -135,6 +150,7 @@ static bool collect_ops(struct collector *c, uint32_t line_index)
     c->duty_busy += c->duty_end - c->duty_begin;
     c->duty_begin = c->duty_end;
     trace_cursor_release(&cursor);
+    trace_picker_release(&p);
     return ok && trace_cursor_ok(&cursor, c->err);
 }
 
@@ -143,16 +159,19 @@ static bool collect_frames(struct collector *c, uint32_t line_index, bool steps)
 {
     const struct trace_line *line = &c->trace->lines[line_index];
     struct trace_cursor cursor;
+    struct trace_picker p;
     bool ok = true;
+    trace_picker_init(&p, c->trace, line_index, asked_names, ASKED);
     for (trace_cursor_init(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);) {
         struct open_op o;
-        ok = read_event(c, line, &cursor.event, &o);
+        ok = read_event(c, &p, &cursor.event, &o);
         if (ok && steps)
             widen(c, &o);
         else if (ok)
             count_duty(c, line, &cursor.event, false);
     }
     trace_cursor_release(&cursor);
+    trace_picker_release(&p);
     return ok && trace_cursor_ok(&cursor, c->err);
 }
 
@@ -302,13 +321,12 @@ static bool collect_plane(struct collector *c)
 bool op_collect_tpu(struct op_db *db, const struct trace *t, struct err *e)
 {
     struct collector c = {.db = db, .trace = t, .err = e};
-    arena_init(&c.scratch, "operations", 0);
     bool ok = true;
     for (uint32_t i = 0; ok && i < t->n_planes; i++)
         if (t->planes[i].kind == TRACE_PLANE_TPU) {
             c.plane = &t->planes[i];
             ok = collect_plane(&c);
         }
-    arena_release(&c.scratch);
+    memo_release(&c.off_duty);
     return ok;
 }

@@ -110,9 +110,9 @@ static void note_devices(struct op_db *db, const struct trace *t)
     }
 }
 
-static bool collect_trace(struct op_db *db, const struct trace *t, struct err *e)
+static bool collect_trace(struct op_db *db, const struct trace *t, struct grouping **g,
+                          struct err *e)
 {
-    struct grouping g;
     db->n_hosts++;
     note_devices(db, t);
     if (!hlo_index_add(&db->hlo, t, db->arena, e))
@@ -121,7 +121,10 @@ static bool collect_trace(struct op_db *db, const struct trace *t, struct err *e
     case OP_BACKEND_TPU:
         return op_collect_tpu(db, t, e);
     case OP_BACKEND_GPU:
-        return grouping_of(t, db->arena, &g, e) && op_collect_gpu(db, t, &g, e);
+        *g = ARENA_NEW(db->arena, struct grouping);
+        if (*g == NULL)
+            return arena_full(db->arena, e);
+        return grouping_of(t, db->arena, *g, e) && op_collect_gpu(db, t, *g, e);
     case OP_BACKEND_CPU:
         return op_collect_cpu(db, t, e);
     case OP_BACKEND_NONE:
@@ -146,10 +149,11 @@ bool op_db_build(struct op_db *db, const struct profile *p, str host, struct are
 {
     *db = (struct op_db){.arena = a, .backend = backend_of(p)};
     db->device.type = S("CPU");
-    bool ok = true;
+    db->groupings = ARENA_ARRAY(a, struct grouping *, p->n_traces);
+    bool ok = db->groupings != NULL || p->n_traces == 0 || arena_full(a, e);
     for (uint32_t i = 0; ok && i < p->n_traces; i++)
         if (host.n == 0 || str_eq(p->traces[i]->host, host))
-            ok = collect_trace(db, p->traces[i], e);
+            ok = collect_trace(db, p->traces[i], &db->groupings[i], e);
     if (!ok) {
         op_db_release(db);
         return false;

@@ -67,6 +67,7 @@ struct op_db {
     struct device_info device; /* of the first device */
     struct hlo_index hlo;
     struct op_map by_key;
+    struct grouping **groupings; /* one a trace; NULL: it was not needed (not GPU, another host) */
 };
 
 /* `host` empty: all hosts. Groups of consecutive kernels count as one occurrence within a step. */

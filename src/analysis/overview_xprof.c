@@ -301,7 +301,7 @@ static bool measure(struct page *p, struct arena *a, struct buf *step_table, str
         return false;
     const bool ok = p->db.backend == OP_BACKEND_TPU
                         ? overview_steps_tpu(&j, p->profile, a, &p->steps, e)
-                        : overview_steps_generic(&j, p->profile, p->db.backend, a, &p->steps, e);
+                        : overview_steps_generic(&j, p->profile, &p->db, a, &p->steps, e);
     return ok && json_done(&j, e) && buf_ok(step_table, "the steps", e);
 }
 

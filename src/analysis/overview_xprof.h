@@ -30,7 +30,7 @@ MUST_CHECK bool overview_steps_tpu(struct json *j, const struct profile *p, stru
                                    struct overview_steps *out, struct err *e);
 /* The step table of a GPU or CPU profile. */
 MUST_CHECK bool overview_steps_generic(struct json *j, const struct profile *p,
-                                       enum op_backend backend, struct arena *a,
+                                       const struct op_db *db, struct arena *a,
                                        struct overview_steps *out, struct err *e);
 
 MUST_CHECK bool overview_xprof(const struct tool_request *r, struct arena *a, struct buf *out,

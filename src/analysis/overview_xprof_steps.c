@@ -162,14 +162,14 @@ static void generic_rows(struct json *j, const struct steps_parts *s, enum row_n
 
 /* Of several hosts, the first one's rows are shown; a step lasts as long as on the host where it
  * lasts longest. */
-static bool measure_hosts(const struct profile *p, struct arena *a, struct steps_parts *first,
-                          struct sample *step_ms, struct err *e)
+static bool measure_hosts(const struct profile *p, const struct op_db *db, struct arena *a,
+                          struct steps_parts *first, struct sample *step_ms, struct err *e)
 {
     struct steps_parts *hosts = ARENA_ARRAY(a, struct steps_parts, p->n_traces);
     if (hosts == NULL && p->n_traces > 0)
         return arena_full(a, e);
     for (uint32_t i = 0; i < p->n_traces; i++) {
-        if (!step_parts_of(p->traces[i], a, &hosts[i], e))
+        if (!step_parts_of(p->traces[i], db->groupings[i], a, &hosts[i], e))
             return false;
         if (hosts[i].n != hosts[0].n)
             return err_set(
@@ -190,16 +190,16 @@ static bool measure_hosts(const struct profile *p, struct arena *a, struct steps
     return true;
 }
 
-bool overview_steps_generic(struct json *j, const struct profile *p, enum op_backend backend,
+bool overview_steps_generic(struct json *j, const struct profile *p, const struct op_db *db,
                             struct arena *a, struct overview_steps *out, struct err *e)
 {
     struct sample step_ms = {0}, parts[PARTS] = {{0}};
     struct steps_parts steps = {0};
-    if (!measure_hosts(p, a, &steps, &step_ms, e))
+    if (!measure_hosts(p, db, a, &steps, &step_ms, e))
         return false;
-    const enum row_name name = backend != OP_BACKEND_GPU ? ROW_MARKER
-                               : p->n_traces > 1         ? ROW_INDEX
-                                                         : ROW_GROUP;
+    const enum row_name name = db->backend != OP_BACKEND_GPU ? ROW_MARKER
+                               : p->n_traces > 1             ? ROW_INDEX
+                                                             : ROW_GROUP;
     datatable_begin(j, generic_columns, COUNT(generic_columns));
     generic_rows(j, &steps, name, parts, out);
     out->n = step_ms.n;
@@ -208,7 +208,7 @@ bool overview_steps_generic(struct json *j, const struct profile *p, enum op_bac
     out->launch_percent = percent_of(&parts[PART_LAUNCH], &step_ms);
     out->collectives_percent = percent_of(&parts[PART_COLLECTIVES], &step_ms);
     datatable_properties(j);
-    generic_properties(j, backend, &step_ms, parts);
+    generic_properties(j, db->backend, &step_ms, parts);
     datatable_end(j);
     return true;
 }
@@ -257,7 +257,7 @@ static bool add_trace(struct tpu_table *t, const struct trace *trace, struct are
                       struct err *e)
 {
     struct host_steps steps;
-    if (!steps_of(trace, a, &steps, e))
+    if (!steps_of(trace, NULL, a, &steps, e))
         return false;
     for (uint32_t i = 0; i < steps.n_cores; i++) {
         const uint64_t number = (uint64_t)steps.cores[i].number;

@@ -3,14 +3,16 @@
 
 #include <stdlib.h>
 
+#include "analysis/memo.h"
 #include "analysis/op_metrics.h"
+#include "model/trace_pick.h"
 
 struct collector {
     const struct trace *trace;
     struct arena *arena;
     struct err *err;
     struct device_spans *out;
-    struct arena scratch;
+    struct memo names; /* of kernels; of what a core's operations are; of waits */
 };
 
 bool spans_add(struct spans *s, struct arena *a, uint64_t begin_ps, uint64_t end_ps)
@@ -96,16 +98,27 @@ static bool add_work(struct collector *c, const struct trace_event *ev, bool is_
            (is_input || add(c, &c->out->compute, ev));
 }
 
+enum core_class { /* of an operation; 0 is not known yet */
+                  CORE_WORK = 1,
+                  CORE_OTHER, /* off duty, or encloses others */
+                  CORE_INFEED,
+                  CORE_OUTFEED,
+                  CORE_TRANSFER,
+};
+
 /* Which of a core's waits an operation is; NULL: none. */
-static struct spans *core_wait(struct core_spans *core, str category)
+static struct spans *core_wait(struct core_spans *core, enum core_class class)
 {
-    if (str_eq(category, S("infeed")))
+    switch (class) {
+    case CORE_INFEED:
         return &core->infeed;
-    if (str_eq(category, S("outfeed")))
+    case CORE_OUTFEED:
         return &core->outfeed;
-    return str_starts(category, S("host send")) || str_starts(category, S("host recv"))
-               ? &core->transfer
-               : NULL;
+    case CORE_TRANSFER:
+        return &core->transfer;
+    default:
+        return NULL;
+    }
 }
 
 /* A loop or call encloses its operations, waits among them: they tell, it does not. */
@@ -113,6 +126,31 @@ static bool encloses(str category)
 {
     return str_eq(category, S("while")) || str_eq(category, S("conditional")) ||
            str_eq(category, S("call"));
+}
+
+static enum core_class core_class(str category)
+{
+    if (str_eq(category, S("infeed")))
+        return CORE_INFEED;
+    if (str_eq(category, S("outfeed")))
+        return CORE_OUTFEED;
+    if (str_starts(category, S("host send")) || str_starts(category, S("host recv")))
+        return CORE_TRANSFER;
+    return op_is_off_duty(category) || encloses(category) ? CORE_OTHER : CORE_WORK;
+}
+
+static enum core_class core_class_at(struct collector *c, const struct trace_line *line,
+                                     const struct trace_event *ev)
+{
+    uint8_t *known = memo_at(&c->names, c->trace, line, ev);
+    if (*known == 0) {
+        str category = {0};
+        const struct trace_event_metadata *m = trace_event_meta(c->trace, line, ev);
+        if (m != NULL)
+            trace_stat_str(trace_stat_find(m->stats, S("hlo_category")), &category);
+        *known = (uint8_t)core_class(category);
+    }
+    return (enum core_class) * known;
 }
 
 static bool keep_core(struct collector *c, struct core_spans *core)
@@ -136,19 +174,18 @@ static bool add_core(struct collector *c, uint32_t line_index)
     struct core_spans core = {.plane_index = line->plane_index};
     bool ok = true;
     for (trace_cursor_init(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);) {
-        str category = {0};
-        const struct trace_event_metadata *m = trace_event_meta(c->trace, line, &cursor.event);
-        if (m != NULL)
-            trace_stat_str(trace_stat_find(m->stats, S("hlo_category")), &category);
+        const enum core_class class = core_class_at(c, line, &cursor.event);
         c->out->has_work = true;
-        struct spans *wait = core_wait(&core, category);
+        struct spans *wait = core_wait(&core, class);
         ok = add(c, &core.any, &cursor.event) && (wait == NULL || add(c, wait, &cursor.event));
-        if (ok && !op_is_off_duty(category) && !encloses(category))
+        if (ok && class == CORE_WORK)
             ok = add_work(c, &cursor.event, false);
     }
     trace_cursor_release(&cursor);
     return ok && trace_cursor_ok(&cursor, c->err) && keep_core(c, &core);
 }
+
+enum { NO_INPUT = 1, IS_INPUT };
 
 static bool add_stream(struct collector *c, uint32_t line_index)
 {
@@ -156,9 +193,14 @@ static bool add_stream(struct collector *c, uint32_t line_index)
     struct trace_cursor cursor;
     bool ok = true;
     for (trace_cursor_init(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);) {
-        const str name = trace_event_name(c->trace, line, &cursor.event);
-        ok = add_work(c, &cursor.event, /* both spellings are in use */
-                      str_starts(name, S("MemcpyH2D")) || str_starts(name, S("MemcpyHtoD")));
+        uint8_t *known = memo_at(&c->names, c->trace, line, &cursor.event);
+        if (*known == 0) {
+            const str name = trace_event_name(c->trace, line, &cursor.event);
+            *known = str_starts(name, S("MemcpyH2D")) || str_starts(name, S("MemcpyHtoD"))
+                         ? IS_INPUT /* both spellings are in use */
+                         : NO_INPUT;
+        }
+        ok = add_work(c, &cursor.event, *known == IS_INPUT);
     }
     trace_cursor_release(&cursor);
     return ok && trace_cursor_ok(&cursor, c->err);
@@ -168,22 +210,23 @@ static bool add_stream(struct collector *c, uint32_t line_index)
 static bool add_thread(struct collector *c, uint32_t line_index)
 {
     const struct trace_line *line = &c->trace->lines[line_index];
+    static const str asked[] = {STR_INIT("hlo_op"), STR_INIT("_r")};
     struct trace_cursor cursor;
+    struct trace_picker p;
     struct spans waits = {0};
     bool ok = true, steps = false;
+    trace_picker_init(&p, c->trace, line_index, asked, 2);
     for (trace_cursor_init(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);) {
-        struct trace_stats stats;
-        const struct arena_mark mark = arena_mark(&c->scratch);
-        ok = trace_event_stats(c->trace, line, &cursor.event, &c->scratch, &stats, c->err);
-        if (ok && trace_stat_find(stats, S("hlo_op")) != NULL)
+        ok = trace_pick(&p, &cursor.event, c->err);
+        if (ok && p.values[0].type != TRACE_STAT_NONE)
             ok = add_work(c, &cursor.event, false);
-        if (ok && trace_stat_find(stats, S("_r")) != NULL)
+        if (ok && p.values[1].type != TRACE_STAT_NONE)
             steps = true;
         if (ok && str_starts(trace_event_name(c->trace, line, &cursor.event), S("IteratorGetNext")))
             ok = add(c, &waits, &cursor.event);
-        arena_reset(&c->scratch, mark);
     }
     trace_cursor_release(&cursor);
+    trace_picker_release(&p);
     if (!ok || !trace_cursor_ok(&cursor, c->err))
         return false;
     for (uint32_t i = 0; steps && i < waits.n; i++) {
@@ -224,9 +267,8 @@ bool device_spans_of(const struct trace *t, struct arena *a, struct device_spans
 {
     struct collector c = {.trace = t, .arena = a, .err = e, .out = out};
     *out = (struct device_spans){0};
-    arena_init(&c.scratch, "steps", 0);
     const bool ok = collect(&c);
-    arena_release(&c.scratch);
+    memo_release(&c.names);
     spans_close(&out->busy);
     spans_close(&out->compute);
     spans_close(&out->busy_or_input);

@@ -2,7 +2,8 @@
 #include "analysis/step_parts.h"
 
 #include "analysis/framework_op.h"
-#include "analysis/grouping.h"
+#include "analysis/memo.h"
+#include "model/trace_pick.h"
 
 struct group {
     struct spans classes[STEP_CLASSES];
@@ -15,9 +16,9 @@ struct splitter {
     const struct trace *trace;
     struct arena *arena;
     struct err *err;
-    struct grouping grouping;
+    const struct grouping *grouping;
     struct group *groups;
-    struct arena scratch;
+    struct memo kernels, host;
     bool has_device;
 };
 
@@ -60,12 +61,14 @@ static bool add_stream(struct splitter *s, uint32_t line)
     struct trace_cursor c;
     bool ok = true;
     for (trace_cursor_init(&c, t, line); ok && trace_cursor_next(&c);) {
-        const int32_t group = group_at(&s->grouping, line, c.index);
+        const int32_t group = group_at(s->grouping, line, c.index);
         if (group == GROUP_NONE)
             continue;
         widen(&s->groups[group].on_device, &c.event);
-        ok = add(s, &s->groups[group],
-                 class_of_kernel(trace_event_name(t, &t->lines[line], &c.event)), &c.event);
+        uint8_t *known = memo_at(&s->kernels, t, &t->lines[line], &c.event);
+        if (*known == 0)
+            *known = (uint8_t)(1 + class_of_kernel(trace_event_name(t, &t->lines[line], &c.event)));
+        ok = add(s, &s->groups[group], (enum step_class)(*known - 1), &c.event);
     }
     trace_cursor_release(&c);
     return ok && trace_cursor_ok(&c, s->err);
@@ -76,7 +79,7 @@ static bool add_device(struct splitter *s, const struct trace_plane *p)
     for (uint32_t l = p->first_line; l < p->first_line + p->n_lines; l++)
         if (!spans_is_derived(s->trace->lines[l].name) && !add_stream(s, l))
             return false;
-    for (uint32_t i = 0; i < s->grouping.n_groups; i++) {
+    for (uint32_t i = 0; i < s->grouping->n_groups; i++) {
         struct group *g = &s->groups[i];
         if (g->on_device.end_ps - g->on_device.begin_ps > g->device.end_ps - g->device.begin_ps)
             g->device = g->on_device;
@@ -93,48 +96,57 @@ static bool is_host_work(str name)
            !str_starts(name, S("EagerKernelExecute")) && !str_starts(name, S("FunctionRun"));
 }
 
-static enum step_class class_of_host(str name, bool launches)
+static enum step_class class_of_host(str name)
 {
+    if (!is_host_work(name))
+        return STEP_CLASSES; /* none */
     if (copy_kind(name) == FRAMEWORK_COPY_H2D)
         return STEP_H2D;
-    if (launches || str_starts(name, S("ExecutorState::Process")))
+    if (str_starts(name, S("ExecutorState::Process")))
         return STEP_LAUNCH;
     return str_starts(name, S("IteratorGetNext")) ? STEP_WAIT_INPUT : STEP_HOST;
 }
 
-static bool add_host_event(struct splitter *s, uint32_t line, const struct trace_cursor *c)
+static bool add_host_event(struct splitter *s, uint32_t line, const struct trace_cursor *c,
+                           struct trace_picker *p)
 {
     const struct trace_line *l = &s->trace->lines[line];
-    const int32_t group = group_at(&s->grouping, line, c->index);
+    const int32_t group = group_at(s->grouping, line, c->index);
     if (group == GROUP_NONE)
         return true;
     struct group *g = &s->groups[group];
-    const struct group_root *root = grouping_root(&s->grouping, group);
+    const struct group_root *root = grouping_root(s->grouping, group);
     if (root != NULL && root->line_index == line && root->event_index == c->index) {
         g->marker = (struct interval){c->event.start_ps, c->event.start_ps + c->event.dur_ps};
         g->has_marker = true;
         return true;
     }
-    const str name = trace_event_name(s->trace, l, &c->event);
-    struct trace_stats stats;
-    if (!is_host_work(name))
+    uint8_t *known = memo_at(&s->host, s->trace, l, &c->event);
+    if (*known == 0)
+        *known = (uint8_t)(1 + class_of_host(trace_event_name(s->trace, l, &c->event)));
+    enum step_class class = (enum step_class)(*known - 1);
+    if (class == STEP_CLASSES)
         return true;
-    if (!trace_event_stats(s->trace, l, &c->event, &s->scratch, &stats, s->err))
-        return false;
-    const bool launches = s->has_device && trace_stat_find(stats, S("correlation_id")) != NULL;
-    return add(s, g, class_of_host(name, launches), &c->event);
+    if (s->has_device && class != STEP_H2D) {
+        if (!trace_pick(p, &c->event, s->err))
+            return false;
+        if (p->values[0].type != TRACE_STAT_NONE)
+            class = STEP_LAUNCH;
+    }
+    return add(s, g, class, &c->event);
 }
 
 static bool add_thread(struct splitter *s, uint32_t line)
 {
+    static const str launched = STR_INIT("correlation_id");
     struct trace_cursor c;
+    struct trace_picker p;
     bool ok = true;
-    for (trace_cursor_init(&c, s->trace, line); ok && trace_cursor_next(&c);) {
-        const struct arena_mark mark = arena_mark(&s->scratch);
-        ok = add_host_event(s, line, &c);
-        arena_reset(&s->scratch, mark);
-    }
+    trace_picker_init(&p, s->trace, line, &launched, 1);
+    for (trace_cursor_init(&c, s->trace, line); ok && trace_cursor_next(&c);)
+        ok = add_host_event(s, line, &c, &p);
     trace_cursor_release(&c);
+    trace_picker_release(&p);
     return ok && trace_cursor_ok(&c, s->err);
 }
 
@@ -159,12 +171,12 @@ static bool split(struct splitter *s, const struct group *g, struct step_parts *
 
 static bool write_steps(struct splitter *s, struct steps_parts *out)
 {
-    out->items = ARENA_ARRAY(s->arena, struct step_parts, s->grouping.n_groups);
-    if (out->items == NULL && s->grouping.n_groups > 0)
+    out->items = ARENA_ARRAY(s->arena, struct step_parts, s->grouping->n_groups);
+    if (out->items == NULL && s->grouping->n_groups > 0)
         return arena_full(s->arena, s->err);
-    for (uint32_t i = 0; i < s->grouping.n_groups; i++) {
+    for (uint32_t i = 0; i < s->grouping->n_groups; i++) {
         const struct group *g = &s->groups[i];
-        const struct group_root *root = grouping_root(&s->grouping, (int32_t)i);
+        const struct group_root *root = grouping_root(s->grouping, (int32_t)i);
         if (!g->has_marker || root == NULL || (s->has_device && !g->has_device))
             continue;
         const struct interval in = g->has_device ? g->device : g->marker;
@@ -184,10 +196,8 @@ static bool write_steps(struct splitter *s, struct steps_parts *out)
 static bool collect(struct splitter *s)
 {
     const struct trace *t = s->trace;
-    bool ok = grouping_of(t, s->arena, &s->grouping, s->err);
-    s->groups = ok ? ARENA_ARRAY(s->arena, struct group, s->grouping.n_groups) : NULL;
-    if (ok && s->groups == NULL && s->grouping.n_groups > 0)
-        ok = arena_full(s->arena, s->err);
+    s->groups = ARENA_ARRAY(s->arena, struct group, s->grouping->n_groups);
+    bool ok = s->groups != NULL || s->grouping->n_groups == 0 || arena_full(s->arena, s->err);
     for (uint32_t i = 0; ok && i < t->n_planes; i++)
         if (t->planes[i].kind == TRACE_PLANE_GPU) {
             s->has_device = true;
@@ -199,12 +209,15 @@ static bool collect(struct splitter *s)
     return ok;
 }
 
-bool step_parts_of(const struct trace *t, struct arena *a, struct steps_parts *out, struct err *e)
+bool step_parts_of(const struct trace *t, const struct grouping *g, struct arena *a,
+                   struct steps_parts *out, struct err *e)
 {
-    struct splitter s = {.trace = t, .arena = a, .err = e};
+    struct grouping own;
+    struct splitter s = {.trace = t, .arena = a, .err = e, .grouping = g == NULL ? &own : g};
     *out = (struct steps_parts){0};
-    arena_init(&s.scratch, "parts of steps", 0);
-    const bool ok = collect(&s) && write_steps(&s, out);
-    arena_release(&s.scratch);
+    const bool ok =
+        (g != NULL || grouping_of(t, a, &own, e)) && collect(&s) && write_steps(&s, out);
+    memo_release(&s.kernels);
+    memo_release(&s.host);
     return ok;
 }

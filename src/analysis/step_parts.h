@@ -9,6 +9,7 @@
 #ifndef TACHO_ANALYSIS_STEP_PARTS_H
 #define TACHO_ANALYSIS_STEP_PARTS_H
 
+#include "analysis/grouping.h"
 #include "analysis/spans.h"
 
 enum step_class {
@@ -39,7 +40,8 @@ struct steps_parts {
     uint32_t n;
 };
 
-MUST_CHECK bool step_parts_of(const struct trace *t, struct arena *a, struct steps_parts *out,
-                              struct err *e);
+/* g: the trace's grouping where it is at hand, else NULL. */
+MUST_CHECK bool step_parts_of(const struct trace *t, const struct grouping *g, struct arena *a,
+                              struct steps_parts *out, struct err *e);
 
 #endif

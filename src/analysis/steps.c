@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "analysis/grouping.h"
 #include "analysis/spans.h"
 
 struct builder {
@@ -176,15 +175,16 @@ static int by_start(const void *x, const void *y)
     return a->number < b->number ? -1 : a->number > b->number;
 }
 
-static bool detect(struct builder *b)
+static bool detect(struct builder *b, const struct grouping *known)
 {
-    struct grouping g;
+    struct grouping own = {0};
+    const struct grouping *g = known == NULL ? &own : known;
     if (!add_cores(b, false))
         return false;
     b->out->source = b->out->n > 0 ? STEPS_DEVICE : STEPS_NONE;
-    if (!grouping_of(b->trace, b->arena, &g, b->err))
+    if (known == NULL && !grouping_of(b->trace, b->arena, &own, b->err))
         return false;
-    if (b->out->n == 0 && !add_host(b, &g))
+    if (b->out->n == 0 && !add_host(b, g))
         return false;
     if (b->out->source == STEPS_NONE && b->out->n > 0)
         b->out->source = STEPS_HOST;
@@ -194,7 +194,7 @@ static bool detect(struct builder *b)
         b->out->source = STEPS_IMPLICIT;
     for (uint32_t i = 0; i < b->out->n_cores; i++)
         b->out->cores[i].group =
-            group_at(&g, b->out->cores[i].line_index, b->out->cores[i].event_index);
+            group_at(g, b->out->cores[i].line_index, b->out->cores[i].event_index);
     if (b->out->n > 1)
         qsort(b->out->items, b->out->n, sizeof *b->out->items, by_start);
     return true;
@@ -248,11 +248,12 @@ static bool measure(struct builder *b)
     return true;
 }
 
-bool steps_of(const struct trace *t, struct arena *a, struct host_steps *out, struct err *e)
+bool steps_of(const struct trace *t, const struct grouping *g, struct arena *a,
+              struct host_steps *out, struct err *e)
 {
     struct builder b = {.trace = t, .arena = a, .err = e, .out = out};
     *out = (struct host_steps){0};
-    const bool ok = detect(&b) && (out->n == 0 || measure(&b));
+    const bool ok = detect(&b, g) && (out->n == 0 || measure(&b));
     map_u64_u32_release(&b.by_number);
     return ok;
 }

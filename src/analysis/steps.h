@@ -8,7 +8,7 @@
  * it (dispatch is asynchronous); then that work's longest span over devices does.
  *
  *     struct host_steps s;
- *     if (!steps_of(trace, a, &s, e)) return false;
+ *     if (!steps_of(trace, NULL, a, &s, e)) return false;
  *     ... s.items[0 … s.n), by start ...
  *
  * A trace without markers has no steps (n = 0, source STEPS_NONE): nothing is made up. Times are
@@ -18,6 +18,7 @@
 #ifndef TACHO_ANALYSIS_STEPS_H
 #define TACHO_ANALYSIS_STEPS_H
 
+#include "analysis/grouping.h"
 #include "model/profile_facts.h"
 
 enum steps_source { STEPS_NONE = 0, STEPS_DEVICE, STEPS_HOST, STEPS_IMPLICIT };
@@ -56,7 +57,8 @@ struct host_steps {
     uint32_t n, capacity;
 };
 
-MUST_CHECK bool steps_of(const struct trace *t, struct arena *a, struct host_steps *out,
-                         struct err *e);
+/* g: the trace's grouping where it is at hand, else NULL. */
+MUST_CHECK bool steps_of(const struct trace *t, const struct grouping *g, struct arena *a,
+                         struct host_steps *out, struct err *e);
 
 #endif

@@ -41,8 +41,8 @@ static struct cell percent(uint64_t part, uint64_t whole, bool known)
     return known && whole > 0 ? cell_f64(100.0 * (double)part / (double)whole) : cell_unknown();
 }
 
-static bool add_steps(struct table *t, const struct tool_request *r, struct totals *sum,
-                      struct err *e)
+static bool add_steps(struct table *t, const struct tool_request *r, const struct op_db *db,
+                      struct totals *sum, struct err *e)
 {
     table_column(t, S("host"), S("Host"), CELL_TEXT, S(""));
     table_column(t, S("step"), S("Step"), CELL_I64, S(""));
@@ -54,7 +54,7 @@ static bool add_steps(struct table *t, const struct tool_request *r, struct tota
     for (uint32_t i = 0; i < r->profile->n_traces; i++) {
         const struct trace *trace = r->profile->traces[i];
         struct host_steps steps;
-        if (!steps_of(trace, t->arena, &steps, e))
+        if (!steps_of(trace, db->groupings[i], t->arena, &steps, e))
             return false;
         for (uint32_t k = 0; k < steps.n; k++) {
             const struct step *s = &steps.items[k];
@@ -127,7 +127,7 @@ static bool overview_run(const struct tool_request *r, struct arena *a, struct t
     bool ok = t != NULL && ops != NULL;
     if (!ok)
         (void)arena_full(a, e);
-    ok = ok && add_steps(t, r, &sum, e) && add_operations(ops, &db, e);
+    ok = ok && add_steps(t, r, &db, &sum, e) && add_operations(ops, &db, e);
     if (ok) {
         add_values(t, &db, &sum);
         t->next = ops;

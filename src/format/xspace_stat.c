@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "format/hlo.h"
 #include "format/xspace_internal.h"
+#include "model/trace_pick.h"
 
 /* compressed_str_value: one gzip member. What cannot be inflated keeps its bytes. */
 static bool stat_inflate(str packed, struct arena *a, str *out)
@@ -47,36 +48,82 @@ static void stat_set_text(struct trace_stat *s, enum trace_stat_type type, str t
     s->text = text;
 }
 
+/* An XStat as it is written: of several values the last one counts. */
+struct raw_stat {
+    uint64_t id;     /* of its name */
+    uint32_t field;  /* of its value; 0: none */
+    uint64_t number; /* the value, or */
+    str bytes;
+};
+
+static bool raw_read(str bytes, uint64_t pos, struct raw_stat *out, struct err *e)
+{
+    struct wire w = wire_from(bytes, pos);
+    *out = (struct raw_stat){0};
+    while (wire_next(&w)) {
+        static const uint8_t types[] = {0,           WIRE_VARINT, WIRE_I64,
+                                        WIRE_VARINT, WIRE_VARINT, WIRE_LEN,
+                                        WIRE_LEN,    WIRE_VARINT, WIRE_LEN};
+        if (w.field >= sizeof types || w.type != types[w.field])
+            continue;
+        if (w.field == 1) {
+            out->id = w.number;
+            continue;
+        }
+        out->field = w.field;
+        out->number = w.number;
+        out->bytes = w.bytes;
+    }
+    return wire_ok(&w, e);
+}
+
+/* Everything but the name. */
+static void stat_set(const struct trace_plane *plane, const struct raw_stat *raw, struct arena *a,
+                     struct trace_stat *s)
+{
+    str text;
+    switch (raw->field) {
+    case 2:
+        s->type = TRACE_STAT_F64;
+        memcpy(&s->f64, &raw->number, 8);
+        break;
+    case 3:
+        s->type = TRACE_STAT_U64;
+        s->u64 = raw->number;
+        break;
+    case 4:
+        s->type = TRACE_STAT_I64;
+        s->i64 = (int64_t)raw->number;
+        break;
+    case 5:
+        stat_set_text(s, TRACE_STAT_STR, raw->bytes);
+        break;
+    case 6:
+        stat_set_text(s, TRACE_STAT_BYTES, raw->bytes);
+        break;
+    case 7:
+        stat_set_text(s, TRACE_STAT_STR, stat_name(plane, raw->number));
+        break;
+    case 8:
+        if (stat_inflate(raw->bytes, a, &text))
+            stat_set_text(s, TRACE_STAT_STR, text);
+        else
+            stat_set_text(s, TRACE_STAT_BYTES, raw->bytes);
+        break;
+    default:
+        break;
+    }
+}
+
 bool xspace_stat_decode(const struct trace_plane *plane, str bytes, uint64_t pos, struct arena *a,
                         struct trace_stat *s, struct err *e)
 {
-    struct wire w = wire_from(bytes, pos);
-    while (wire_next(&w)) {
-        if (w.field == 1 && w.type == WIRE_VARINT) {
-            s->name = stat_name(plane, w.number);
-        } else if (w.field == 2 && w.type == WIRE_I64) {
-            s->type = TRACE_STAT_F64;
-            memcpy(&s->f64, &w.number, 8);
-        } else if (w.field == 3 && w.type == WIRE_VARINT) {
-            s->type = TRACE_STAT_U64;
-            s->u64 = w.number;
-        } else if (w.field == 4 && w.type == WIRE_VARINT) {
-            s->type = TRACE_STAT_I64;
-            s->i64 = (int64_t)w.number;
-        } else if (w.field == 5 && w.type == WIRE_LEN) {
-            stat_set_text(s, TRACE_STAT_STR, w.bytes);
-        } else if (w.field == 6 && w.type == WIRE_LEN) {
-            stat_set_text(s, TRACE_STAT_BYTES, w.bytes);
-        } else if (w.field == 7 && w.type == WIRE_VARINT) {
-            stat_set_text(s, TRACE_STAT_STR, stat_name(plane, w.number));
-        } else if (w.field == 8 && w.type == WIRE_LEN) {
-            str text;
-            const bool inflated = stat_inflate(w.bytes, a, &text);
-            stat_set_text(s, inflated ? TRACE_STAT_STR : TRACE_STAT_BYTES,
-                          inflated ? text : w.bytes);
-        }
-    }
-    return wire_ok(&w, e);
+    struct raw_stat raw;
+    if (!raw_read(bytes, pos, &raw, e))
+        return false;
+    s->name = stat_name(plane, raw.id);
+    stat_set(plane, &raw, a, s);
+    return true;
 }
 
 bool xspace_stats_decode(const struct trace_plane *plane, str message, uint64_t pos, uint32_t field,
@@ -117,10 +164,27 @@ static bool event_stats(const struct trace *t, const struct trace_line *line,
                                4, a, out, e);
 }
 
+static bool pick(struct trace_picker *p, str message, uint64_t pos, struct err *e)
+{
+    struct wire w = wire_from(message, pos);
+    while (wire_next(&w)) {
+        struct raw_stat raw;
+        if (w.field != 4 || w.type != WIRE_LEN)
+            continue;
+        if (!raw_read(w.bytes, wire_bytes_pos(&w), &raw, e))
+            return false;
+        struct trace_stat *s = trace_picker_take(p, raw.id);
+        if (s != NULL)
+            stat_set(p->plane, &raw, &p->texts, s);
+    }
+    return wire_ok(&w, e);
+}
+
 /* Positions in messages count from the begin of the module: stats do not keep theirs. */
 static bool hlo_module(str bytes, struct arena *a, struct hlo_module *out, struct err *e)
 {
     return hlo_parse(bytes, 0, a, out, e);
 }
 
-const struct trace_source xspace_source = {.event_stats = event_stats, .hlo_module = hlo_module};
+const struct trace_source xspace_source = {
+    .event_stats = event_stats, .pick = pick, .hlo_module = hlo_module};

@@ -116,12 +116,15 @@ struct hlo_module;   /* model/hlo.h */
 struct trace;
 struct trace_line;
 struct trace_event;
+struct trace_picker; /* model/trace_pick.h */
 
 /* Where arguments of events come from: the reader that loaded the trace sets it. */
 struct trace_source {
     bool (*event_stats)(const struct trace *t, const struct trace_line *line,
                         const struct trace_event *ev, struct arena *a, struct trace_stats *out,
                         struct err *e);
+    /* Takes from the message of an event, which lies at pos, the stats asked for. */
+    bool (*pick)(struct trace_picker *p, str message, uint64_t pos, struct err *e);
     /* Reads the HloProto that stands in a stat of /host:metadata; NULL: the source has none. */
     bool (*hlo_module)(str bytes, struct arena *a, struct hlo_module *out, struct err *e);
 };

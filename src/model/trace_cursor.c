@@ -23,8 +23,16 @@ static bool cursor_fill(struct trace_cursor *c)
 {
     const struct trace_line *line = cursor_line(c);
     const struct trace_group *item = &c->trace->groups->items[line->first_group + c->group];
-    if (c->window == NULL)
-        c->window = map_alloc(LIMIT_TRACE_GROUP_EVENTS, sizeof *c->window);
+    if (c->window == NULL) {
+        const uint64_t most =
+            line->n_events < LIMIT_TRACE_GROUP_EVENTS ? line->n_events : LIMIT_TRACE_GROUP_EVENTS;
+        c->window = malloc(most * sizeof *c->window);
+        must(c->window != NULL);
+    }
+    if (item->n_events > line->n_events) { /* of an index that is damaged */
+        c->failed = &c->failure;
+        return err_set(&c->failure, ERR_PARSE, "row group has more events than its line");
+    }
     if (!trace_groups_read(c->trace->groups, line->first_group + c->group, c->window,
                            &c->failure)) {
         c->failed = &c->failure;

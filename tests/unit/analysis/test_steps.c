@@ -51,7 +51,7 @@ static void load(struct fixture *f, struct buf *space)
     f->trace = xspace_load_memory(buf_str(space), &o, &e);
     assert_non_null(f->trace);
     arena_init(&f->arena, "test", LIMIT_ARENA_TOOL_BYTES);
-    assert_true(steps_of(f->trace, &f->arena, &f->steps, &e));
+    assert_true(steps_of(f->trace, NULL, &f->arena, &f->steps, &e));
     buf_release(space);
 }
 

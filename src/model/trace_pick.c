@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/trace_pick.h"
+
+#include "base/file.h"
+
+#define AHEAD_LEAST 4096
+#define AHEAD_MOST 262144
+
+enum { SLOT_UNKNOWN = 0, SLOT_NOT_ASKED, SLOT_FIRST };
+
+static bool plane_knows(const struct trace_plane *plane, str name)
+{
+    for (uint32_t i = 0; i < plane->n_stat_names; i++)
+        if (str_eq(plane->stat_names[i], name))
+            return true;
+    return false;
+}
+
+void trace_picker_init(struct trace_picker *p, const struct trace *t, uint32_t line_index,
+                       const str *names, uint32_t n)
+{
+    must(n <= TRACE_PICK_MAX);
+    *p = (struct trace_picker){.trace = t,
+                               .plane = &t->planes[t->lines[line_index].plane_index],
+                               .names = names,
+                               .n = n,
+                               .ahead = AHEAD_LEAST};
+    arena_init(&p->texts, "texts of events", 0);
+    for (uint32_t i = 0; i < n && t->source != NULL && t->fd >= 0; i++)
+        p->any = p->any || plane_knows(p->plane, names[i]);
+}
+
+void trace_picker_release(struct trace_picker *p)
+{
+    free(p->bytes);
+    p->bytes = NULL;
+    arena_release(&p->texts);
+}
+
+static uint8_t slot_of(const struct trace_picker *p, uint64_t stat_id)
+{
+    const uint32_t *at = map_u64_u32_get(&p->plane->stat_name_by_id, stat_id);
+    for (uint32_t i = 0; at != NULL && i < p->n; i++)
+        if (str_eq(p->plane->stat_names[*at], p->names[i]))
+            return (uint8_t)(SLOT_FIRST + i);
+    return SLOT_NOT_ASKED;
+}
+
+struct trace_stat *trace_picker_take(struct trace_picker *p, uint64_t stat_id)
+{
+    uint8_t slot = stat_id < TRACE_PICK_SMALL ? p->slots[stat_id] : slot_of(p, stat_id);
+    if (slot == SLOT_UNKNOWN)
+        slot = p->slots[stat_id] = slot_of(p, stat_id);
+    if (slot == SLOT_NOT_ASKED || (p->seen >> (slot - SLOT_FIRST) & 1) != 0)
+        return NULL;
+    p->seen |= 1u << (slot - SLOT_FIRST);
+    return &p->values[slot - SLOT_FIRST];
+}
+
+/* Events that follow each other in the file are read many at once; where they jump, few are. */
+static bool read_from(struct trace_picker *p, uint64_t pos, size_t n, struct err *e)
+{
+    if (p->file_bytes == 0 && !file_size(p->trace->fd, &p->file_bytes, e))
+        return false;
+    if (p->n_bytes > 0 && pos >= p->at && pos - p->at <= p->n_bytes + AHEAD_LEAST)
+        p->ahead = p->ahead < AHEAD_MOST ? p->ahead * 2 : AHEAD_MOST;
+    else if (p->n_bytes > 0)
+        p->ahead = p->ahead > AHEAD_LEAST ? p->ahead / 2 : AHEAD_LEAST;
+    size_t want = n > p->ahead ? n : p->ahead;
+    if (p->file_bytes > pos && want > p->file_bytes - pos)
+        want = p->file_bytes - pos > n ? (size_t)(p->file_bytes - pos) : n;
+    if (want > p->capacity) {
+        free(p->bytes);
+        p->bytes = malloc(want);
+        must(p->bytes != NULL);
+        p->capacity = want;
+    }
+    p->n_bytes = 0;
+    if (!file_pread_all(p->trace->fd, p->bytes, want, pos, e))
+        return err_wrap(e, "cannot read event of '%.*s'", STR_ARG(p->trace->file));
+    p->at = pos;
+    p->n_bytes = want;
+    return true;
+}
+
+bool trace_pick(struct trace_picker *p, const struct trace_event *ev, struct err *e)
+{
+    for (uint32_t i = 0; i < p->n; i++)
+        p->values[i].type = TRACE_STAT_NONE;
+    if (!p->any || ev->src_bytes == 0)
+        return true;
+    p->seen = 0;
+    if (p->texts.chunk != NULL)
+        arena_release(&p->texts);
+    if ((ev->src < p->at || ev->src - p->at > p->n_bytes ||
+         ev->src_bytes > p->n_bytes - (ev->src - p->at)) &&
+        !read_from(p, ev->src, ev->src_bytes, e))
+        return false;
+    return p->trace->source->pick(p, (str){p->bytes + (ev->src - p->at), ev->src_bytes}, ev->src,
+                                  e);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Chosen stats of the events of one line, for passes over many events: nothing is allocated for an
+ * event, what was not asked for is not decoded, and the file is read ahead.
+ *
+ *     static const str names[] = {STR_INIT("_r"), STR_INIT("step_num")};
+ *     struct trace_picker p;
+ *     trace_picker_init(&p, t, line, names, 2);
+ *     for (trace_cursor_init(&c, t, line); ok && trace_cursor_next(&c);)
+ *         if ((ok = trace_pick(&p, &c.event, e)))
+ *             ... p.values[0], p.values[1]; type TRACE_STAT_NONE: the event has no such stat ...
+ *     trace_picker_release(&p);
+ *
+ * Names are distinct. The first stat of a name counts, as in trace_stat_find. Text is valid until the next pick. The
+ * names must outlive the picker. Events are best picked in the order of a cursor. Errors are those
+ * of trace_event_stats. Thread: one at a time. */
+#ifndef TACHO_MODEL_TRACE_PICK_H
+#define TACHO_MODEL_TRACE_PICK_H
+
+#include "model/trace.h"
+
+#define TRACE_PICK_MAX 12    /* names */
+#define TRACE_PICK_SMALL 256 /* ids below are looked up once */
+
+struct trace_picker {
+    struct trace_stat values[TRACE_PICK_MAX]; /* in the order of the names; no names in them */
+    /* private: */
+    const struct trace *trace;
+    const struct trace_plane *plane;
+    const str *names;
+    uint32_t n;
+    uint32_t seen;                   /* bit i: the event at hand has values[i] */
+    bool any;                        /* the plane knows one of the names */
+    uint8_t slots[TRACE_PICK_SMALL]; /* of stat ids: 0 unknown yet, 1 not asked for, 2 + i */
+    char *bytes;                     /* of the file, read ahead; owned */
+    uint64_t at, file_bytes;         /* where bytes begin; of the file, 0 unknown yet */
+    size_t n_bytes, capacity, ahead;
+    struct arena texts; /* inflated text of the event at hand */
+};
+
+void trace_picker_init(struct trace_picker *p, const struct trace *t, uint32_t line_index,
+                       const str *names, uint32_t n);
+MUST_CHECK bool trace_pick(struct trace_picker *p, const struct trace_event *ev, struct err *e);
+void trace_picker_release(struct trace_picker *p);
+
+/* For the source: where a stat of that id goes, or NULL when it is not asked for or had already. */
+struct trace_stat *trace_picker_take(struct trace_picker *p, uint64_t stat_id);
+
+#endif
