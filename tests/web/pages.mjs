@@ -74,13 +74,34 @@ await Promise.all([look('light'), look('dark')])
   check(await rows.count() === ledger.ledger.filter(p => p.seconds > 0).length, 'each category that took time has its row')
   const table = (await api(page, `sessions/${session}/tools`)).tools.map(t => t.name).includes('hlo_stats') && await api(page, `sessions/${session}/tools/hlo_stats?format=json`)
   if (table && table.rows.length) {
-    await page.goto(`${base}/sessions/${session}/hlo_stats`); await page.waitForSelector('tbody tr')
-    const col = table.columns.findIndex(c => c.name === 'self_time_ps'), cell = page.locator('tbody tr').first().locator('td')
+    await page.goto(`${base}/sessions/${session}/hlo_stats`); await page.waitForSelector('table:not([role=treegrid]) tbody tr')
+    const col = table.columns.findIndex(c => c.name === 'self_time_ps'), cell = page.locator('table:not([role=treegrid]) tbody tr').first().locator('td')
     check(await cell.nth(0).getAttribute('title') === table.rows[0][0] && await cell.nth(col).getAttribute('title') === String(table.rows[0][col]), 'the first row of a tool equals the API')
     check(Math.abs(seconds(await cell.nth(col).innerText()) / (table.rows[0][col] * 1e-12) - 1) < 1e-3, 'its time is shown in the right unit')
-    await page.goto(`${base}/sessions/${session}/hlo_stats?q=${encodeURIComponent(table.rows[0][0])}&sort=-occurrences`); await page.waitForSelector('tbody tr')
+    await page.goto(`${base}/sessions/${session}/hlo_stats?q=${encodeURIComponent(table.rows[0][0])}&sort=-occurrences`); await page.waitForSelector('table:not([role=treegrid]) tbody tr')
     const names = await page.locator('tbody td:first-child').evaluateAll(c => c.map(x => x.title))
     check(names.length > 0 && names.length <= table.rows.length && await page.locator('th[aria-sort=descending]').count() === 1, 'a link filters and sorts a table', String(names.length))
+  }
+  // The operation profile as a tree: its rows are the tool's, its keys those of a treegrid.
+  const profile = group => api(page, `sessions/${session}/tools/op_profile?format=json&group_by=${group}`)
+  if (table && (await profile('category')).rows?.length > 1) for (const group of ['category', 'program']) {
+    const tree = await profile(group), [n, depth, time] = ['name', 'depth', 'self_time_ps'].map(c => tree.columns.findIndex(x => x.name === c))
+    await page.goto(`${base}/sessions/${session}/hlo_stats?by=${group}`); await page.waitForSelector('[role=treegrid] tbody tr'); await settle(page)
+    check(await page.locator('.ops section.card').count() >= 2, 'the tree stands beside the operations')
+    const rows = page.locator('[role=treegrid] tbody tr'), top = rows.first()
+    await top.focus(); await page.keyboard.press('ArrowLeft')
+    check(await rows.count() === 1 && await top.getAttribute('aria-expanded') === 'false', `the left arrow closes: ${group}`)
+    await page.keyboard.press('ArrowRight'); await rows.nth(1).waitFor()
+    // Whatever was open stays open: opened are all that are closed, until none is.
+    for (let k = 0; k < 300; k++) { const closed = page.locator('[role=treegrid] tr[aria-expanded=false] .twist'); if (!await closed.count()) break; await closed.first().click() }
+    const seen = await rows.evaluateAll(r => r.map(x => [Number(x.ariaLevel ?? x.getAttribute('aria-level')), x.querySelector('td').title]))
+    const want = tree.rows.slice(0, 500).map(r => [r[depth] + 1, String(r[time])])
+    check(JSON.stringify(seen) === JSON.stringify(want), `every row of the tree equals the API: ${group}`, `${seen.length} ${want.length}`)
+    await top.focus(); await page.keyboard.press('End'); await page.waitForTimeout(50)
+    const last = await page.evaluate(() => document.activeElement.querySelector('.name')?.title)
+    check(last === tree.rows[Math.min(499, tree.rows.length - 1)][n], `End goes to the last row: ${group}`, String(last))
+    await accessible(page, `op_profile by ${group}, all open`)
+    await page.screenshot({ path: `${shots}session-tree-${group}.png`, fullPage: true })
   }
   check(Math.abs(parseFloat(text) - ledger.goodput_percent) < 0.06, 'goodput equals the API', `${text} ${ledger.goodput_percent}`)
 
