@@ -356,7 +356,8 @@ static bool spread_subtree(struct builder *b, uint32_t top, int32_t group)
 {
     const uint32_t end = b->nodes[top].subtree_end;
     for (uint32_t i = top; i < end;) {
-        if (b->nodes[i].group != GROUP_NONE) {
+        const bool inside = i == top || b->nodes[i].parent != NO_NODE; /* else asynchronous */
+        if (b->nodes[i].group != GROUP_NONE || !inside) {
             i = b->nodes[i].subtree_end;
             continue;
         }
@@ -441,6 +442,19 @@ static bool group_roots(struct builder *b)
     return true;
 }
 
+static bool index_roots(struct builder *b)
+{
+    struct grouping *g = b->out;
+    g->n_host_groups = g->n_groups;
+    g->root_of_group = ARENA_ARRAY(b->arena, uint32_t, g->n_groups);
+    if (g->root_of_group == NULL && g->n_groups > 0)
+        return arena_full(b->arena, b->err);
+    for (uint32_t i = 0; i < g->n_roots; i++)
+        if (g->roots[i].group != GROUP_NONE)
+            g->root_of_group[g->roots[i].group] = i;
+    return true;
+}
+
 static bool is_device_line(const struct trace *t, uint32_t line)
 {
     return t->planes[t->lines[line].plane_index].kind == TRACE_PLANE_TPU;
@@ -522,7 +536,7 @@ bool grouping_of(const struct trace *t, struct arena *a, struct grouping *out, s
     b.line_node = ARENA_ARRAY(a, uint32_t, t->n_lines);
     if (t->n_lines > 0 && (out->of_line == NULL || b.line_node == NULL))
         return arena_full(a, e);
-    bool ok = add_lines(&b) && connect_causes(&b) && group_roots(&b);
+    bool ok = add_lines(&b) && connect_causes(&b) && group_roots(&b) && index_roots(&b);
     if (ok)
         group_device_steps(&b);
     return ok && keep_groups(&b);
@@ -530,8 +544,6 @@ bool grouping_of(const struct trace *t, struct arena *a, struct grouping *out, s
 
 const struct group_root *grouping_root(const struct grouping *g, int32_t group)
 {
-    for (uint32_t i = 0; i < g->n_roots; i++)
-        if (g->roots[i].group == group)
-            return &g->roots[i];
-    return NULL;
+    return group >= 0 && (uint32_t)group < g->n_host_groups ? &g->roots[g->root_of_group[group]]
+                                                            : NULL;
 }

@@ -2,10 +2,11 @@
 /* Which step every event of a trace belongs to.
  *
  * A step begins with a root event on the host (stat `_r`, as jax.profiler.StepTraceAnnotation
- * writes it). Its group goes on to everything that the root caused: events nested inside it,
- * consumers (`_ct`, `_c`) of what a member produced (`_pt`, `_p`), and device work that a member
- * launched (the same correlation_id). The first root to reach an event keeps it. Where no host
- * root reaches a TPU core, the events of its Steps line (else its XLA Modules) are the groups.
+ * writes it). Its group goes on to everything that the root caused: events nested inside it (but
+ * for asynchronous ones, stat `_a`), consumers (`_ct`, `_c`) of what a member produced (`_pt`,
+ * `_p`), and device work that a member launched (the same correlation_id). The first root to reach
+ * an event keeps it. Where no host root reaches a TPU core, the events of its Steps line (else its
+ * XLA Modules) are the groups.
  *
  * Groups are numbered 0, 1, … by root level, then time; a TPU core's own groups go on behind the
  * host's. Source: tsl/profiler/utils/group_events. Everything lives in the arena. */
@@ -31,7 +32,9 @@ struct grouping {
     uint32_t n_groups;
     struct group_root *roots; /* by level, then start */
     uint32_t n_roots, roots_capacity;
-    int32_t **of_line; /* of_line[line][event]; NULL for lines without groups */
+    uint32_t n_host_groups;  /* that a root made: the first ones */
+    uint32_t *root_of_group; /* of each of them */
+    int32_t **of_line;       /* of_line[line][event]; NULL for lines without groups */
 };
 
 MUST_CHECK bool grouping_of(const struct trace *t, struct arena *a, struct grouping *out,
