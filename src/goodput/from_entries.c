@@ -184,7 +184,8 @@ static void begin_group(struct timeline *t, struct timeline_step *s, bool disrup
 {
     s->cold = true;
     t->n_groups++;
-    t->disruptions += disrupted;
+    if (disrupted)
+        timeline_disrupted(t, s->from_ns);
 }
 
 static void link_steps(struct entries *x)

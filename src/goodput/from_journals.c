@@ -262,13 +262,14 @@ static void group_steps(struct timeline *t)
         if (again) {
             s->cold = true;
             t->n_groups++;
-            t->disruptions += i > 0;
+            if (i > 0)
+                timeline_disrupted(t, s->from_ns);
         }
         s->group = t->n_groups;
     }
     if (t->n_steps > 0 && t->n_attempts > 0 && ended_badly(&t->attempts[t->n_attempts - 1]) &&
         t->steps[t->n_steps - 1].attempt == t->n_attempts)
-        t->disruptions++;
+        timeline_disrupted(t, t->attempts[t->n_attempts - 1].to_ns);
 }
 
 bool timeline_from_journals(struct timeline *t, struct err *e)

@@ -120,7 +120,7 @@ static bool fill(struct timeline *t, struct ledger *out, struct err *e)
     if (!emit_all(t, out, pieces, n))
         return arena_full(t->a, e);
     copy_steps(t, out);
-    out->step_stats = timeline_step_stats(t);
+    out->step_stats = ledger_step_stats(out, t->from_ns, t->to_ns, t->a);
     timeline_ranks(t, out);
     out->totals = ledger_window(out, out->from_ns, out->to_ns, t->a, &out->n_totals);
     out->totals_capacity = out->n_totals;
@@ -142,7 +142,8 @@ bool ledger_build(struct record_set *s, struct ledger *out, struct err *e)
     out->lead_rank = t.lead_rank;
     out->attempts = t.attempts;
     out->n_attempts = out->attempts_capacity = t.n_attempts;
-    out->disruptions = t.disruptions;
+    out->disruptions_ns = t.disruptions_ns;
+    out->n_disruptions = t.n_disruptions;
     out->n_loads = t.n_loads;
     out->n_prefetches = t.n_prefetches;
     if (t.n_prefetches > 0)

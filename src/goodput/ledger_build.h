@@ -19,5 +19,8 @@
 #include "model/ledger.h"
 
 MUST_CHECK bool ledger_build(struct record_set *s, struct ledger *out, struct err *e);
+/* Over the warm steps that begin in [from_ns, to_ns); scratch in a. */
+struct ledger_step_stats ledger_step_stats(const struct ledger *l, int64_t from_ns, int64_t to_ns,
+                                           struct arena *a);
 
 #endif

@@ -2,6 +2,7 @@
 #include "goodput/print.h"
 
 #include "base/clock.h"
+#include "goodput/ledger_build.h"
 #include "model/table_print.h"
 
 #define BAR_CELLS 40
@@ -10,11 +11,32 @@ struct totals { /* of one span */
     const struct ledger_total *items;
     uint32_t n;
     int64_t whole_ns, good_ns;
+    uint32_t n_attempts, n_disruptions; /* that overlap it, that lie in it */
+    int64_t max_productive_step;        /* -1 = none */
+    struct ledger_step_stats step_stats;
 };
 
 static double percent(int64_t part_ns, int64_t whole_ns)
 {
     return whole_ns > 0 ? 100.0 * (double)part_ns / (double)whole_ns : 0;
+}
+
+/* What is counted, of the same span as the sums. */
+static void count(const struct ledger *l, int64_t from_ns, int64_t to_ns, struct arena *a,
+                  struct totals *t)
+{
+    for (uint32_t i = 0; i < l->n_attempts; i++)
+        t->n_attempts += l->attempts[i].from_ns < to_ns && l->attempts[i].to_ns > from_ns;
+    for (uint32_t i = 0; i < l->n_disruptions; i++)
+        t->n_disruptions += l->disruptions_ns[i] >= from_ns && l->disruptions_ns[i] <= to_ns;
+    t->max_productive_step = to_ns == l->to_ns ? l->max_productive_step : -1;
+    for (uint32_t i = 0; i < l->n_steps; i++) {
+        const struct ledger_step *s = &l->steps[i];
+        if (!s->wasted && s->from_ns >= from_ns && s->from_ns + s->dur_ns <= to_ns &&
+            s->step > t->max_productive_step)
+            t->max_productive_step = s->step;
+    }
+    t->step_stats = ledger_step_stats(l, from_ns, to_ns, a);
 }
 
 static bool totals_of(const struct ledger *l, int64_t from_ns, int64_t to_ns, struct arena *a,
@@ -27,7 +49,8 @@ static bool totals_of(const struct ledger *l, int64_t from_ns, int64_t to_ns, st
     for (uint32_t i = 0; i < out->n; i++)
         if (out->items[i].category == LEDGER_PRODUCTIVE_STEP)
             out->good_ns += out->items[i].total_ns;
-    return true;
+    count(l, from_ns, to_ns, a, out);
+    return a->overflow ? arena_full(a, e) : true;
 }
 
 struct ledger_view ledger_view_all(const struct ledger *l)
@@ -160,10 +183,24 @@ static void put_steps(struct json *j, const struct ledger *l, const struct ledge
     json_end(j);
 }
 
-static void put_notes(struct json *j, const struct record_set *set)
+/* Step times of ranks are compared over the whole run: a part of it may hold too few. */
+static bool is_part_with_ranks(const struct ledger *l, const struct ledger_view *v)
+{
+    return l->n_ranks > 0 && (v->from_ns > l->from_ns || v->to_ns < l->to_ns);
+}
+
+static void put_notes(struct json *j, const struct ledger *l, const struct record_set *set,
+                      const struct ledger_view *v)
 {
     json_key(j, "warnings");
     json_array(j);
+    if (is_part_with_ranks(l, v)) {
+        json_object(j);
+        json_kcstr(j, "code", "ranks_of_whole_run");
+        json_kcstr(j, "message", "ranks are compared over the whole run, not over this part");
+        json_ku64(j, "count", 1);
+        json_end(j);
+    }
     for (uint32_t i = 0; i < set->n_notes; i++) {
         json_object(j);
         json_kstr(j, "code", set->notes[i].code);
@@ -183,7 +220,7 @@ bool ledger_print_json(const struct ledger *l, const struct record_set *notes,
     json_object(j);
     json_kstr(j, "run", l->run);
     put_number_known(j, "lead_rank", l->lead_rank);
-    json_ku64(j, "attempts", l->n_attempts);
+    json_ku64(j, "attempts", t.n_attempts);
     put_time(j, "from", v->from_ns);
     put_time(j, "to", v->to_ns);
     put_seconds(j, "total_elapsed_s", t.whole_ns);
@@ -191,15 +228,15 @@ bool ledger_print_json(const struct ledger *l, const struct record_set *notes,
     put_seconds(j, "goodput_time_s", t.good_ns);
     put_seconds(j, "badput_time_s", t.whole_ns - t.good_ns);
     put_totals(j, &t);
-    json_ku64(j, "disruptions", l->disruptions);
-    put_number_known(j, "max_productive_step", l->max_productive_step);
-    put_step_time(j, &l->step_stats);
+    json_ku64(j, "disruptions", t.n_disruptions);
+    put_number_known(j, "max_productive_step", t.max_productive_step);
+    put_step_time(j, &t.step_stats);
     put_ranks(j, l);
     if (!put_windows(j, l, v, a, e))
         return false;
     if (v->steps)
         put_steps(j, l, v);
-    put_notes(j, notes);
+    put_notes(j, l, notes, v);
     json_end(j);
     return true;
 }
@@ -221,14 +258,14 @@ static void print_headline(const struct ledger *l, const struct totals *t, struc
                   word = text_printable(a, worst->word);
         buf_addf(out, " Most of the rest is %.*s: %.*s.", STR_ARG(word), STR_ARG(lost));
     }
-    buf_addf(out, "\n%u attempt%s, %u disruption%s", l->n_attempts, l->n_attempts == 1 ? "" : "s",
-             l->disruptions, l->disruptions == 1 ? "" : "s");
-    if (l->step_stats.n > 0) {
-        const str p50 = format_duration_ns(a, l->step_stats.p50_ns);
+    buf_addf(out, "\n%u attempt%s, %u disruption%s", t->n_attempts, t->n_attempts == 1 ? "" : "s",
+             t->n_disruptions, t->n_disruptions == 1 ? "" : "s");
+    if (t->step_stats.n > 0) {
+        const str p50 = format_duration_ns(a, t->step_stats.p50_ns);
         buf_addf(out, ", step median %.*s", STR_ARG(p50));
     }
-    if (l->max_productive_step >= 0)
-        buf_addf(out, ", last kept step %lld", (long long)l->max_productive_step);
+    if (t->max_productive_step >= 0)
+        buf_addf(out, ", last kept step %lld", (long long)t->max_productive_step);
     buf_add_str(out, l->running ? S(", still running\n\n") : S("\n\n"));
 }
 

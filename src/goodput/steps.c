@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Judges step executions: how long a warm one takes, what a first one took beyond that, which were
  * lost, and what became of the last. */
+#include "goodput/ledger_build.h"
 #include "goodput/timeline.h"
 
 #include <stdlib.h>
@@ -110,20 +111,22 @@ static int64_t ideal_of(int64_t *work, int64_t *scratch, uint32_t n)
     return kept == 0 ? median : (int64_t)(sum / kept);
 }
 
-struct ledger_step_stats timeline_step_stats(struct timeline *t)
+struct ledger_step_stats ledger_step_stats(const struct ledger *l, int64_t from_ns, int64_t to_ns,
+                                           struct arena *a)
 {
     struct ledger_step_stats out = {0};
-    int64_t *work = ARENA_ARRAY(t->a, int64_t, t->n_steps + 1);
-    int64_t *scratch = ARENA_ARRAY(t->a, int64_t, t->n_steps + 1);
+    int64_t *work = ARENA_ARRAY(a, int64_t, l->n_steps + 1);
+    int64_t *scratch = ARENA_ARRAY(a, int64_t, l->n_steps + 1);
     uint32_t n = 0;
     double sum = 0, off = 0;
     if (work == NULL || scratch == NULL)
         return out;
-    for (uint32_t i = 0; i < t->n_steps; i++) {
-        if (!is_warm(&t->steps[i]))
+    for (uint32_t i = 0; i < l->n_steps; i++) {
+        const struct ledger_step *s = &l->steps[i];
+        if (s->startup || s->dur_ns <= 0 || s->from_ns < from_ns || s->from_ns >= to_ns)
             continue;
-        work[n++] = t->steps[i].work_ns;
-        sum += (double)t->steps[i].work_ns;
+        work[n++] = s->dur_ns;
+        sum += (double)s->dur_ns;
     }
     if (n == 0)
         return out;

@@ -17,6 +17,12 @@ void timeline_add(struct timeline *t, enum ledger_category category, str detail,
                                                       .attempt = attempt};
 }
 
+void timeline_disrupted(struct timeline *t, int64_t at_ns)
+{
+    if (ARENA_PUSH(t->a, t->disruptions_ns, t->n_disruptions, t->disruptions_capacity))
+        t->disruptions_ns[t->n_disruptions - 1] = at_ns;
+}
+
 struct timeline_step *timeline_add_step(struct timeline *t, int64_t step, int64_t from_ns,
                                         uint32_t attempt)
 {

@@ -50,12 +50,15 @@ struct timeline {
     struct ledger_attempt *attempts; /* [from_ns, to_ns): alive */
     uint32_t n_attempts, attempts_capacity;
     uint32_t n_groups;
-    uint32_t disruptions;
+    int64_t *disruptions_ns; /* when: the step that came again, or the end without one */
+    uint32_t n_disruptions, disruptions_capacity;
     uint64_t n_loads, n_prefetches; /* of the lead process, as in struct ledger */
     int32_t lead_rank;
     uint32_t lead_process; /* whose metrics and phases count; UINT32_MAX = several */
 };
 
+/* Something that had the loop begin again, or ended it badly. */
+void timeline_disrupted(struct timeline *t, int64_t at_ns);
 /* Adds a span when it is not empty. */
 void timeline_add(struct timeline *t, enum ledger_category category, str detail, int64_t from_ns,
                   int64_t to_ns, int64_t step, uint32_t attempt);
@@ -79,8 +82,6 @@ struct timeline_piece {
 struct timeline_piece *timeline_paint(struct timeline *t, uint32_t *n);
 /* Warm times, start-up, lost and last steps; fills work_ns … rest of each step. */
 void timeline_judge_steps(struct timeline *t, const struct timeline_piece *pieces, uint32_t n);
-/* Statistics over warm steps. */
-struct ledger_step_stats timeline_step_stats(struct timeline *t);
 /* Ranks: their step times, who is slow and what it costs, who hung. */
 void timeline_ranks(struct timeline *t, struct ledger *out);
 /* When ranks say that one of them never finished the step that its attempt died in. */

@@ -128,7 +128,7 @@ static void add_key_metrics(struct report *r, const struct report_input *in)
         key_metric(r, "step_time_p99_s", "Step time, p99", seconds(l->step_stats.p99_ns, steps),
                    "s");
         key_metric(r, "attempts", "Attempts", cell_u64(l->n_attempts), "");
-        key_metric(r, "disruptions", "Disruptions", cell_u64(l->disruptions), "");
+        key_metric(r, "disruptions", "Disruptions", cell_u64(l->n_disruptions), "");
     }
     if (in->facts != NULL) {
         key_metric(r, "profile_step_time_s", "Step time in the profile, median",

@@ -253,14 +253,14 @@ static void restart_wasted(struct rules *x)
     f->what = arena_printf(&x->r->arena,
                            "%.*s of step work (%.1f %% of the run) was lost: %u whole steps and "
                            "what was cut, in %u disruption%s.",
-                           STR_ARG(lost), share_of(l, total), steps, l->disruptions,
-                           l->disruptions == 1 ? "" : "s");
+                           STR_ARG(lost), share_of(l, total), steps, l->n_disruptions,
+                           l->n_disruptions == 1 ? "" : "s");
     rules_evidence(x, f, "goodput", "wasted_progress", cell_f64(SECONDS(total)), "s",
                    S("lead rank"));
     rules_evidence(x, f, "goodput", "wasted_progress_share", cell_f64(share_of(l, total)), "%",
                    S("of elapsed time"));
     rules_evidence(x, f, "goodput", "lost_steps", cell_u64(steps), "", S("whole steps"));
-    rules_evidence(x, f, "goodput", "disruptions", cell_u64(l->disruptions), "", S(""));
+    rules_evidence(x, f, "goodput", "disruptions", cell_u64(l->n_disruptions), "", S(""));
     set_span(f, from, to);
 }
 

@@ -3,6 +3,7 @@
 their simulator, and the same entries in every shape a file may have."""
 import gzip
 import importlib.util
+import datetime
 import json
 import os
 import pathlib
@@ -163,3 +164,22 @@ def test_window_and_span():
     part = goodput(path, "--from", truth["t_start"] + 10, "--to", truth["t_start"] + 70)
     assert part["total_elapsed_s"] == 60 and sum(map(nanoseconds, part["ledger"])) == 60 * 10**9
     goodput(path, "--from", truth["t_end"] + 10, status=2)
+
+
+def test_a_part_counts_only_what_is_in_it():
+    """Before the restart and after it: attempts, disruptions, step times and the last kept step are of the part."""
+    path = DATA / "one-restart" / "entries.jsonl"
+    instant = datetime.timedelta(microseconds=1)
+    whole = goodput(path, "--steps")
+    assert whole["attempts"] == 2 and whole["disruptions"] == 1
+    again = min(datetime.datetime.fromisoformat(s["from"]) for s in whole["steps"] if s["attempt"] == 2)
+    late = goodput(path, "--from", (again + instant).isoformat(), "--steps")
+    early = goodput(path, "--to", (again - instant).isoformat(), "--steps")
+    assert (late["attempts"], late["disruptions"], early["disruptions"]) == (1, 0, 0)
+    for part in (late, early):
+        kept = [s["step"] for s in part["steps"] if not s["wasted"]]
+        assert part["max_productive_step"] in (max(kept), max(kept) + 1)  # the last one's end is not logged
+        warm = sorted(s["seconds"] for s in part["steps"] if not s["startup"])
+        middle = warm[len(warm) // 2] if len(warm) % 2 else (warm[len(warm) // 2 - 1] + warm[len(warm) // 2]) / 2
+        assert part["step_time"]["p50_s"] == pytest.approx(middle, abs=1e-8)
+    assert len(late["steps"]) + len(early["steps"]) == len(whole["steps"]) - 1

@@ -87,7 +87,7 @@ static void lost_steps_are_wasted(void **state)
     assert_int_equal(total(&l, LEDGER_DATA_LOADING_SYNC), 50);
     assert_int_equal(total(&l, LEDGER_TRAINING_PREP), 40);
     assert_int_equal(total(&l, LEDGER_OTHER), 10 + 30 + 20 + 200);
-    assert_int_equal(l.disruptions, 1);
+    assert_int_equal(l.n_disruptions, 1);
     assert_int_equal(l.max_productive_step, 3);
     record_set_release(&s);
 }
