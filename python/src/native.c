@@ -103,13 +103,13 @@ static PyObject *write_record(PyObject *self, PyObject *const *args, Py_ssize_t 
     return PyBool_FromLong(journal_write(w, (enum journal_type)type, (str){0}, payload));
 }
 
-/* (run id, source, host, launcher, rank, local rank, world size, restart count) */
+/* (run id, source, host, launcher, rank, local rank, world size, restart count, alone) */
 static PyObject *identity(PyObject *self, PyObject *ignored)
 {
     struct run_identity id;
     run_identity_find(&id);
-    return Py_BuildValue("(sissiiII)", id.run, (int)id.source, id.host, id.launcher, id.rank,
-                         id.local_rank, id.world_size, id.restart_count);
+    return Py_BuildValue("(sissiiIIz)", id.run, (int)id.source, id.host, id.launcher, id.rank,
+                         id.local_rank, id.world_size, id.restart_count, id.alone);
 }
 
 #define FAST(f) ((PyCFunction)(void (*)(void))(f))

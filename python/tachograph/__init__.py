@@ -64,7 +64,8 @@ class Run(_writer.Recorder):
         self.rank, self.world_size = -1, 0
 
     def _open(self, name, group, config, labels, data_dir):
-        (self.id, _, host, launcher, self.rank, local_rank, self.world_size, restart) = _writer.identity()
+        (self.id, _, host, launcher, self.rank, local_rank, self.world_size, restart,
+         alone) = _writer.identity()
         self.data_dir = str(data_dir) if data_dir is not None else _identity.data_dir()
         self.name = name or os.environ.get("TACHO_RUN_NAME") or self.id
         writer = _writer.open(self.data_dir, self.id, host, self.rank, self.world_size, restart,
@@ -85,7 +86,8 @@ class Run(_writer.Recorder):
         where = f"{server}/runs/{self.id}" if server else self.id
         if server:
             _ship.start(self.data_dir, _say)
-        _say(f"run {self.name} → {where} (recording in {self.run_dir})")
+        note = f"; {alone}: set TACHO_RUN_ID, the same for all" if alone else ""
+        _say(f"run {self.name} → {where} (recording in {self.run_dir}{note})")
 
     @property
     def run_dir(self):

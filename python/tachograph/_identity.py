@@ -15,8 +15,8 @@ def _letters(raw):
     return "".join(ALPHABET[(raw[2 * i] << 8 | raw[2 * i + 1]) % 36] for i in range(12))
 
 
-def derive(text):
-    return _letters(hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest())
+def derive(raw):
+    return _letters(hashlib.sha256(raw).digest())
 
 
 def is_valid(run):
@@ -31,37 +31,56 @@ def _number(*names):
     return -1
 
 
+def _static_torchrun():
+    """torchrun without --rdzv-id: its agent's own folder names the job, on this host only."""
+    path = os.environ.get("TORCHELASTIC_ERROR_FILE", "")
+    name = path.find("/none_")
+    end = path.find("/attempt_", name) if name >= 0 else -1
+    if end < 0:
+        return "torchrun", None, ("TORCHELASTIC_RUN_ID=none names no job, so each process records a run "
+                                  "of its own")
+    alone = None
+    if _number("WORLD_SIZE") < 0 or _number("WORLD_SIZE") != _number("LOCAL_WORLD_SIZE"):
+        alone = ("torchrun without --rdzv-id: its hosts have no id in common, so each host records a run "
+                 "of its own")
+    return "torchrun", f"torchrun {path[:end]}", alone
+
+
 def _launcher():
+    """(launcher, text that names one job or None, why other processes find other ids or None)."""
     env = os.environ.get
     torch = env("TORCHELASTIC_RUN_ID", "")
     if torch and torch != "none":
-        return "torchrun", f"torchrun {torch}"
+        return "torchrun", f"torchrun {torch}", None
     if env("SLURM_JOB_ID"):
         return "slurm", (f"slurm {env('SLURM_CLUSTER_NAME', '')} {env('SLURM_JOB_ID')} "
-                         f"{env('SLURM_STEP_ID', '')}")
-    for name in ("JOBSET_UID", "JOB_UID", "LWS_UID", "RAY_JOB_ID", "RAYJOB_UID"):
+                         f"{env('SLURM_STEP_ID', '')}"), None
+    for name in ("JOBSET_UID", "JOB_UID", "LWS_UID", "RAYJOB_UID"):
         if env(name):
-            return "kubernetes", f"{name} {env(name)}"
+            return "kubernetes", f"{name} {env(name)}", None
     if torch:
-        one_host = _number("WORLD_SIZE") == _number("LOCAL_WORLD_SIZE")
-        return "torchrun", (f"torchrun {env('MASTER_ADDR', '')}:{env('MASTER_PORT', '')} "
-                            f"{os.getppid() if one_host else 0}")
+        return _static_torchrun()
     for name in ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID"):
         if env(name):
-            return "openmpi", f"mpi {env(name)}"
+            key = env("OMPI_MCA_orte_precondition_transports")
+            return "openmpi", f"mpi {env(name)}" + (f" {key}" if key else ""), None
+    if env("RAY_JOB_ID"):
+        return "ray", None, ("RAY_JOB_ID counts from 1 in every cluster and names no job, so each process "
+                             "records a run of its own")
     if env("JAX_COORDINATOR_ADDRESS"):
-        return "jax", f"jax {env('JAX_COORDINATOR_ADDRESS')}"
-    return "", None
+        return "jax", None, ("the address of a JAX coordinator names no job (the next one may have it too), "
+                             "so each process records a run of its own")
+    return "", None, None
 
 
 def find():
-    """(run id, source, host, launcher, rank, local rank, world size, restart count)."""
-    launcher, text = _launcher()
+    """(run id, source, host, launcher, rank, local rank, world size, restart count, alone)."""
+    launcher, text, alone = _launcher()
     given = os.environ.get("TACHO_RUN_ID", "")
     if given and is_valid(given):
-        run, source = given, 0
+        run, source, alone = given, 0, None
     elif text is not None:
-        run, source = derive(text[:1023]), 1
+        run, source = derive(os.fsencode(text)[:1023]), 1
     else:
         run, source = _letters(secrets.token_bytes(32)), 2
     host = re.sub(r"[^A-Za-z0-9._-]", "_", socket.gethostname()) or "unknown"
@@ -73,7 +92,7 @@ def find():
     world = _number("WORLD_SIZE", "SLURM_NTASKS", "JAX_NUM_PROCESSES", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
     restart = _number("TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT", "JOBSET_RESTART_ATTEMPT")
     return (run, source, host[:255], launcher, rank, local_rank, max(world, 0),
-            restart if restart >= 0 else UNKNOWN)
+            restart if restart >= 0 else UNKNOWN, None if world == 1 else alone)
 
 
 def data_dir():

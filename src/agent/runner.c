@@ -124,7 +124,8 @@ static void open_journal(struct runner *r)
                                           .run = p->id.run,
                                           .host = p->id.host,
                                           .role = JOURNAL_ROLE_RUNNER,
-                                          .rank = -1,
+                                          .rank = p->id.rank,
+                                          .world_size = p->id.world_size,
                                           .restart_count = p->id.restart_count};
     const int failed = journal_writer_open(&r->journal, &o);
     if (failed != 0) {

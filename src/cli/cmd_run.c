@@ -70,8 +70,11 @@ static bool choose_run(struct runner_plan *p, struct err *e)
     struct run_found found;
     p->attempt = 1;
     run_identity_find(&p->id);
-    if (!p->resume)
+    if (!p->resume) {
+        if (p->id.alone != NULL)
+            fprintf(stderr, "tacho: %s: set TACHO_RUN_ID, the same for all\n", p->id.alone);
         return true;
+    }
     if (p->name == NULL)
         return err_set(e, ERR_USAGE, "--resume needs --name: the run to go on with");
     arena_init(&a, "resume", LIMIT_ARENA_REQUEST_BYTES);

@@ -122,6 +122,19 @@ static void apply_runner(struct journals *j, const struct life *runner)
     }
 }
 
+/* Where each rank has a `tacho run` of its own, the ends of the others are not the lead rank's. */
+static bool is_of_other_rank(const struct timeline *t, const struct record_process *runner)
+{
+    if (runner->rank < 0 || runner->rank == t->lead_rank)
+        return false;
+    for (uint32_t i = 0; i < t->set->n_processes; i++) {
+        const struct record_process *p = &t->set->processes[i];
+        if (!p->runner && p->rank == runner->rank && str_eq(p->host, runner->host))
+            return true;
+    }
+    return false;
+}
+
 static void find_lives(struct journals *j)
 {
     struct timeline *t = j->t;
@@ -132,7 +145,8 @@ static void find_lives(struct journals *j)
     }
     merge_overlaps(j);
     for (uint32_t i = 0; i < t->set->n_processes; i++) {
-        if (!t->set->processes[i].runner)
+        const struct record_process *p = &t->set->processes[i];
+        if (!p->runner || is_of_other_rank(t, p))
             continue;
         const struct life runner = life_of(t, i);
         apply_runner(j, &runner);

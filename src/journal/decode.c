@@ -214,7 +214,7 @@ uint32_t journal_decode_process(struct record_set *s, const struct journal_info 
     p->journal_id = arena_str(&s->arena, str_from(info->id_hex));
     p->host = arena_str(&s->arena, str_from(info->host));
     p->runner = info->role == JOURNAL_ROLE_RUNNER;
-    p->rank = p->runner ? -1 : info->rank;
+    p->rank = info->rank;
     p->pid = info->pid;
     p->attempt = info->restart_count < UINT32_MAX - 1 ? info->restart_count + 1 : 0;
     p->start_ns = p->last_ns = info->anchor.wall_ns;

@@ -76,56 +76,100 @@ bool run_id_is_valid(const char *s)
     return strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == n;
 }
 
-/* What the launcher calls this run, the same in all its processes; false when there is none. */
-static bool launcher_text(const char **launcher, char text[static TEXT_MAX])
+/* What the environment says of the job: its identity, or why it has none. */
+struct launched {
+    const char *launcher; /* "" = none was found */
+    const char *alone;    /* as run_identity.alone, said whatever the size of the job */
+    char text[TEXT_MAX];  /* "" = nothing here names one job */
+};
+
+static void name_job(struct launched *l, const char *launcher, const char *kind, const char *id)
+{
+    l->launcher = launcher;
+    snprintf(l->text, sizeof l->text, "%s %s", kind, id);
+}
+
+/* torchrun without --rdzv-id calls every job "none". Its agent makes a folder of its own for each job,
+ * <logs>/none_<random>, which all processes of this host find in the path of their error file. */
+static void name_static_torchrun(struct launched *l)
+{
+    const char *folder = env_or_null("TORCHELASTIC_ERROR_FILE");
+    const char *name = folder == NULL ? NULL : strstr(folder, "/none_");
+    const char *end = name == NULL ? NULL : strstr(name, "/attempt_");
+    const int32_t world = ENV_NUMBER("WORLD_SIZE"), here = ENV_NUMBER("LOCAL_WORLD_SIZE");
+    l->launcher = "torchrun";
+    if (end == NULL) {
+        l->alone =
+            "TORCHELASTIC_RUN_ID=none names no job, so each process records a run of its own";
+        return;
+    }
+    snprintf(l->text, sizeof l->text, "torchrun %.*s", (int)(end - folder), folder);
+    if (world < 0 || world != here)
+        l->alone =
+            "torchrun without --rdzv-id: its hosts have no id in common, so each host records "
+            "a run of its own";
+}
+
+static bool name_kubernetes(struct launched *l)
+{
+    static const char *const uids[] = {"JOBSET_UID", "JOB_UID", "LWS_UID", "RAYJOB_UID", NULL};
+    for (int i = 0; uids[i] != NULL; i++) {
+        if (env_or_null(uids[i]) != NULL) {
+            name_job(l, "kubernetes", uids[i], env_or_null(uids[i]));
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Open MPI's names hold a host and a pid, which come again; its transport key is drawn for each job. */
+static bool name_mpi(struct launched *l)
+{
+    static const char *const names[] = {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID",
+                                        NULL};
+    const char *key = env_or_null("OMPI_MCA_orte_precondition_transports");
+    for (int i = 0; names[i] != NULL; i++) {
+        const char *id = env_or_null(names[i]);
+        if (id != NULL) {
+            l->launcher = "openmpi";
+            snprintf(l->text, sizeof l->text, "mpi %s%s%s", id, key ? " " : "", key ? key : "");
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Only what names one job, the same in all its processes, becomes an identity: a number that starts
+ * anew or an address that the next job has too would make one run of two (docs/why/021). */
+static void find_launcher(struct launched *l)
 {
     const char *torch = env_or_null("TORCHELASTIC_RUN_ID");
     const char *slurm = env_or_null("SLURM_JOB_ID");
-    const char *coordinator = env_or_null("JAX_COORDINATOR_ADDRESS");
-    static const char *const uid_names[] = {"JOBSET_UID", "JOB_UID",    "LWS_UID",
-                                            "RAY_JOB_ID", "RAYJOB_UID", NULL};
-    static const char *const mpi_names[] = {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid",
-                                            "PMI_JOBID", NULL};
+    *l = (struct launched){.launcher = ""};
     if (torch != NULL && strcmp(torch, "none") != 0) {
-        *launcher = "torchrun";
-        snprintf(text, TEXT_MAX, "torchrun %s", torch);
-        return true;
-    }
-    if (slurm != NULL) {
+        name_job(l, "torchrun", "torchrun", torch);
+    } else if (slurm != NULL) {
         const char *cluster = env_or_null("SLURM_CLUSTER_NAME"),
                    *step = env_or_null("SLURM_STEP_ID");
-        *launcher = "slurm";
-        snprintf(text, TEXT_MAX, "slurm %s %s %s", cluster ? cluster : "", slurm, step ? step : "");
-        return true;
+        l->launcher = "slurm";
+        snprintf(l->text, sizeof l->text, "slurm %s %s %s", cluster ? cluster : "", slurm,
+                 step ? step : "");
+    } else if (name_kubernetes(l)) {
+        return;
+    } else if (torch != NULL) {
+        name_static_torchrun(l);
+    } else if (name_mpi(l)) {
+        return;
+    } else if (env_or_null("RAY_JOB_ID") != NULL) {
+        l->launcher = "ray";
+        l->alone = "RAY_JOB_ID counts from 1 in every cluster and names no job, so each process "
+                   "records a run of its own";
+    } else if (env_or_null("JAX_COORDINATOR_ADDRESS") != NULL) {
+        l->launcher = "jax";
+        l->alone =
+            "the address of a JAX coordinator names no job (the next one may have it too), so "
+            "each process records a run of its own";
     }
-    for (int i = 0; uid_names[i] != NULL; i++) {
-        if (env_or_null(uid_names[i]) != NULL) {
-            *launcher = "kubernetes";
-            snprintf(text, TEXT_MAX, "%s %s", uid_names[i], env_or_null(uid_names[i]));
-            return true;
-        }
-    }
-    if (torch != NULL) { /* a static rendezvous has no id but its address and its agent's pid */
-        const char *address = env_or_null("MASTER_ADDR"), *port = env_or_null("MASTER_PORT");
-        const bool one_host = ENV_NUMBER("WORLD_SIZE") == ENV_NUMBER("LOCAL_WORLD_SIZE");
-        *launcher = "torchrun";
-        snprintf(text, TEXT_MAX, "torchrun %s:%s %ld", address ? address : "", port ? port : "",
-                 one_host ? (long)getppid() : 0L);
-        return true;
-    }
-    for (int i = 0; mpi_names[i] != NULL; i++) {
-        if (env_or_null(mpi_names[i]) != NULL) {
-            *launcher = "openmpi";
-            snprintf(text, TEXT_MAX, "mpi %s", env_or_null(mpi_names[i]));
-            return true;
-        }
-    }
-    if (coordinator != NULL) {
-        *launcher = "jax";
-        snprintf(text, TEXT_MAX, "jax %s", coordinator);
-        return true;
-    }
-    return false;
 }
 
 static void find_host(char host[static 256])
@@ -153,16 +197,18 @@ void run_identity_find(struct run_identity *id)
     id->restart_count = (uint32_t)ENV_NUMBER("TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT",
                                              "JOBSET_RESTART_ATTEMPT");
 
-    char text[TEXT_MAX];
-    const char *launcher = "";
-    const bool has_launcher = launcher_text(&launcher, text);
-    snprintf(id->launcher, sizeof id->launcher, "%s", launcher);
+    struct launched l;
+    find_launcher(&l);
+    snprintf(id->launcher, sizeof id->launcher, "%s", l.launcher);
     const char *given = env_or_null("TACHO_RUN_ID");
     if (given != NULL && run_id_is_valid(given)) {
         snprintf(id->run, sizeof id->run, "%s", given);
         id->source = RUN_ID_GIVEN;
-    } else if (has_launcher) {
-        run_id_derive(text, strlen(text), id->run);
+        return;
+    }
+    id->alone = id->world_size == 1 ? NULL : l.alone;
+    if (l.text[0] != '\0') {
+        run_id_derive(l.text, strlen(l.text), id->run);
         id->source = RUN_ID_LAUNCHER;
     } else {
         run_id_random(id->run);

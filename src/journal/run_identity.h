@@ -3,7 +3,8 @@
  * every process of a run on every host finds the same answer without talking to the others.
  *
  * Run id: TACHO_RUN_ID, else the first 12 letters [0-9a-z] of a SHA-256 over the launcher's identity
- * (Slurm cluster, job and step; torchrun; Kubernetes job uid; Open MPI; JAX coordinator), else random.
+ * (Slurm cluster, job and step; torchrun; Kubernetes job uid; Open MPI) where that names one job, else
+ * random (docs/why/021-run-id-from-the-launcher.md).
  * Rank, world size and restart count come from the same launchers. Unknown stays unknown: rank -1,
  * world size 0, restart count UINT32_MAX. Source: SURFACE "Run id". Guest-safe (libc only, no
  * allocation, no failure). Thread: any, as long as nobody calls setenv meanwhile. */
@@ -22,8 +23,9 @@ enum run_id_source { RUN_ID_GIVEN = 0, RUN_ID_LAUNCHER, RUN_ID_RANDOM };
 struct run_identity {
     char run[RUN_ID_MAX];
     char host[256];    /* of gethostname, made safe as a file name */
-    char launcher[32]; /* "torchrun", "slurm", "kubernetes", "openmpi", "jax" or empty */
+    char launcher[32]; /* "torchrun", "slurm", "kubernetes", "openmpi", "ray", "jax" or empty */
     enum run_id_source source;
+    const char *alone;      /* why other processes of this job find other ids; NULL = they don't */
     int32_t rank;           /* global, -1 = unknown */
     int32_t local_rank;     /* on its host, -1 = unknown */
     uint32_t world_size;    /* 0 = unknown */

@@ -386,7 +386,7 @@ static int open_file(struct journal_writer *w, const struct journal_writer_opts 
                      uint64_t start_ns)
 {
     char rank[16] = "run";
-    if (o->role != JOURNAL_ROLE_RUNNER)
+    if (o->role != JOURNAL_ROLE_RUNNER || o->rank >= 0)
         snprintf(rank, sizeof rank, "%d", o->rank);
     const int n =
         snprintf(w->path, sizeof w->path, "%s/runs/%s/journals/%s-%s-%u-%llu.journal", o->data_dir,

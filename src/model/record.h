@@ -57,7 +57,8 @@ struct record {
 struct record_process {
     str journal_id; /* 32 hex digits */
     str host;
-    int32_t rank; /* -1 = the runner (`tacho run`) or unknown */
+    int32_t
+        rank; /* of a `tacho run` that each rank has too; -1 = unknown, or one above all ranks */
     uint32_t pid;
     uint32_t attempt; /* 1, 2 … from the launcher's count or the lifetimes; 0 = not yet known */
     int64_t start_ns, last_ns; /* wall: header and newest record */

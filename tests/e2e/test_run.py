@@ -94,3 +94,52 @@ def test_killed_runner_leaves_the_command_alone(env, tmp_path):
             break
         time.sleep(0.1)
     assert done.read_text() == "ok\n"
+
+
+def rows(table):
+    return [dict(zip([c["name"] for c in table["columns"]], row, strict=True)) for row in table["rows"]]
+
+
+@pytest.mark.parametrize("job", [
+    {"JAX_COORDINATOR_ADDRESS": "10.0.0.1:1234"},
+    {"TORCHELASTIC_RUN_ID": "none", "MASTER_ADDR": "h", "MASTER_PORT": "29500", "WORLD_SIZE": "8"}])
+def test_an_address_makes_no_run_of_two_jobs(env, job):
+    said = [tacho({**env, **job}, "run", "--name", name, "--", "true").stderr for name in ("j1", "j2")]
+    runs = rows(json.loads(tacho(env, "runs", "--json").stdout))
+    assert sorted(run["name"] for run in runs) == ["j1", "j2"] and [run["attempts"] for run in runs] == [1, 1]
+    assert all("names no job" in text and text.count("\n") == 1 for text in said)
+
+
+def torch_worker(folder, rank):
+    return {"TORCHELASTIC_RUN_ID": "none", "MASTER_ADDR": "h", "MASTER_PORT": "29500", "WORLD_SIZE": "2",
+            "LOCAL_WORLD_SIZE": "2", "RANK": str(rank), "LOCAL_RANK": str(rank),
+            "TORCHELASTIC_ERROR_FILE": f"/tmp/torchelastic_x/{folder}/attempt_0/{rank}/error.json"}
+
+
+def test_every_recorder_finds_the_same_run(env):
+    find = ["import tachograph._identity as i; print(i.find()[0])",
+            "import tachograph._native as i; print(i.identity()[0])"]
+    where = {**env, "PYTHONPATH": str(ROOT / "python")}
+    for job in (torch_worker("none_a", 0), {"SLURM_JOB_ID": "4", "SLURM_STEP_ID": "0"},
+                {"PMIX_NAMESPACE": "j", "OMPI_MCA_orte_precondition_transports": "0a-0b"}, {"JOBSET_UID": "u"}):
+        ids = [subprocess.run(["python3", "-c", text], env={**where, **job}, capture_output=True, text=True,
+                              check=True).stdout.strip() for text in find]
+        ids.append(tacho({**env, **job}, "run", "--", "sh", "-c", "echo $TACHO_RUN_ID").stdout.strip())
+        assert len(set(ids)) == 1, (job, ids)
+
+
+def test_the_next_torchrun_is_another_run(env):
+    def ids(folder):
+        return {tacho({**env, **torch_worker(folder, rank)}, "run", "--", "sh", "-c", "echo $TACHO_RUN_ID").stdout
+                for rank in (0, 1)}
+    first, second = ids("none_a"), ids("none_b")
+    assert len(first) == len(second) == 1 and first != second
+
+
+@pytest.mark.parametrize("name", ["RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "JAX_PROCESS_ID"])
+def test_a_run_of_one_rank_says_which(env, name):
+    tacho({**env, name: "3"}, "run", "--", "true")
+    shown = json.loads(tacho(env, "runs", "show", "last", "--json").stdout)
+    processes = rows(next(table for table in shown["tables"] if table["table"] == "processes"))
+    assert [process["rank"] for process in processes] == [3]
+    assert "-3-" in journals(env)[0].name and "-run-" not in journals(env)[0].name

@@ -285,6 +285,50 @@ static void test_identity_is_derived(void **state)
     run_identity_find(&b);
     assert_string_equal(b.run, "mine");
     unsetenv("TACHO_RUN_ID");
+    unsetenv("SLURM_JOB_ID");
+    unsetenv("SLURM_PROCID");
+}
+
+static void assert_found(bool same, const char *launcher, bool alone)
+{
+    struct run_identity a, b;
+    run_identity_find(&a);
+    run_identity_find(&b);
+    assert_int_equal(strcmp(a.run, b.run) == 0, same);
+    assert_string_equal(a.launcher, launcher);
+    assert_int_equal(a.alone != NULL, alone);
+}
+
+static void test_what_names_no_job_is_no_identity(void **state)
+{
+    (void)state;
+    setenv("JAX_COORDINATOR_ADDRESS", "10.0.0.1:1234", 1);
+    assert_found(false, "jax", true);
+    setenv("JAX_NUM_PROCESSES", "1", 1); /* nobody to be parted from */
+    assert_found(false, "jax", false);
+    unsetenv("JAX_NUM_PROCESSES");
+    setenv("RAY_JOB_ID", "01000000", 1);
+    assert_found(false, "ray", true);
+    setenv("PMIX_NAMESPACE", "prterun-h-7@1", 1);
+    assert_found(true, "openmpi", false);
+    setenv("TORCHELASTIC_RUN_ID", "none", 1);
+    setenv("MASTER_ADDR", "h", 1);
+    setenv("MASTER_PORT", "29500", 1);
+    setenv("WORLD_SIZE", "8", 1);
+    assert_found(false, "torchrun", true);
+    setenv("TORCHELASTIC_ERROR_FILE", "/t/torchelastic_a/none_b/attempt_0/3/error.json", 1);
+    setenv("LOCAL_WORLD_SIZE", "4", 1);
+    assert_found(true, "torchrun", true); /* this host's ranks share it, the other host's do not */
+    setenv("LOCAL_WORLD_SIZE", "8", 1);
+    assert_found(true, "torchrun", false);
+    struct run_identity first, second;
+    run_identity_find(&first);
+    setenv("TORCHELASTIC_ERROR_FILE", "/t/torchelastic_a/none_b/attempt_1/0/error.json", 1);
+    run_identity_find(&second); /* another rank after a restart */
+    assert_string_equal(first.run, second.run);
+    setenv("TORCHELASTIC_ERROR_FILE", "/t/torchelastic_c/none_d/attempt_0/3/error.json", 1);
+    run_identity_find(&second); /* the next job at the same address */
+    assert_string_not_equal(first.run, second.run);
 }
 
 #define WITH_WRITER(f) cmocka_unit_test_setup_teardown(f, open_writer, close_writer)
@@ -303,6 +347,7 @@ int main(void)
         WITH_WRITER(test_large_payload_goes_aside),
         WITH_WRITER(test_not_a_journal),
         cmocka_unit_test(test_identity_is_derived),
+        cmocka_unit_test(test_what_names_no_job_is_no_identity),
     };
     if (mkdtemp(data_dir) == NULL)
         return 1;
