@@ -113,9 +113,11 @@ static void print_fish(void)
     for (size_t i = 0; i < n_cli_global_flags; i++)
         print_fish_flag(NULL, cli_global_flags[i].name, false, cli_global_flags[i].help);
     for (int f = 0; f < CONFIG_N_FIELDS; f++)
-        if (config_table[f].flag[0] != '\0')
-            print_fish_flag(NULL, config_table[f].flag, config_table[f].type != CONFIG_BOOL,
-                            config_table[f].help);
+        if (config_table[f].flag[0] != '\0') {
+            char help[CLI_FLAG_HELP_MAX];
+            cli_config_flag_help(help, (enum config_field)f);
+            print_fish_flag(NULL, config_table[f].flag, config_table[f].type != CONFIG_BOOL, help);
+        }
 }
 
 bool cmd_completion(struct cli *cli, int argc, char **argv, struct err *e)

@@ -33,9 +33,18 @@ static void print_global_flags(void)
     for (size_t i = 0; i < n_cli_global_flags; i++)
         print_flag(cli_global_flags[i].name, "", cli_global_flags[i].help, "");
     for (int f = 0; f < CONFIG_N_FIELDS; f++)
-        if (config_table[f].flag[0] != '\0')
-            print_flag(config_table[f].flag, cli_config_argument((enum config_field)f),
-                       config_table[f].help, "");
+        if (config_table[f].flag[0] != '\0') {
+            char help[CLI_FLAG_HELP_MAX];
+            cli_config_flag_help(help, (enum config_field)f);
+            print_flag(config_table[f].flag, cli_config_argument((enum config_field)f), help, "");
+        }
+}
+
+void cli_config_flag_help(char out[static CLI_FLAG_HELP_MAX], enum config_field f)
+{
+    const struct config_entry *c = &config_table[f];
+    snprintf(out, CLI_FLAG_HELP_MAX, "%s%s", strncmp(c->flag, "--no-", 5) == 0 ? "do not " : "",
+             c->help);
 }
 
 const char *cli_config_argument(enum config_field f)

@@ -17,6 +17,9 @@ extern const size_t n_cli_global_flags;
 #define CLI_FLAG_FORM_MAX 96
 void cli_flag_form(char out[static CLI_FLAG_FORM_MAX], const char *name, const char *argument);
 const char *cli_config_argument(enum config_field f); /* "PATH"; "" for a flag that takes none */
+/* What the flag of a setting does: "--no-x" of "keep x" does "not keep x". */
+#define CLI_FLAG_HELP_MAX 256
+void cli_config_flag_help(char out[static CLI_FLAG_HELP_MAX], enum config_field f);
 /* "tacho run [--name NAME] … CMD…" */
 void cli_usage(const struct cli_command *c, struct buf *out);
 

@@ -65,7 +65,10 @@ static void config(struct json *j)
         json_object(j);
         row2(j, "key", c->key, "environment", c->env);
         row2(j, "flag", c->flag, "argument", cli_config_argument((enum config_field)f));
+        char flag_help[CLI_FLAG_HELP_MAX];
+        cli_config_flag_help(flag_help, (enum config_field)f);
         row2(j, "type", types[c->type], "default", c->fallback);
+        json_kcstr(j, "flag_help", c->flag[0] == '\0' ? "" : flag_help);
         json_kcstr(j, "help", c->help);
         json_end(j);
     }

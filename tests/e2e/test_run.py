@@ -52,6 +52,11 @@ def test_no_output(env):
     assert got.stdout == "a-b" and b"\x01a-b" not in journals(env)[0].read_bytes()
 
 
+def test_no_output_says_what_it_does(env):
+    line = next(line for line in tacho(env, "run", "--help").stdout.splitlines() if "--no-output" in line)
+    assert line.split(None, 1)[1] == "do not keep the tail of a command's output"
+
+
 def test_signal_is_forwarded(env):
     p = subprocess.Popen([TACHO, "run", "--", "sh", "-c", "trap 'exit 7' TERM; echo up; while :; do sleep 0.1; done"],
                          env=env, stdout=subprocess.PIPE, text=True)
