@@ -75,9 +75,12 @@ fuzz:
 	@tools/run-fuzz
 
 lint:
-	@echo "make lint: clang-format, shellcheck, ruff."
+	@echo "make lint: clang-format, shellcheck, ruff, svelte-check; then clang-tidy on each C file that changed since it last passed"
+	@echo "  (the whole tree: about 6 minutes of a processor, so make check leaves it out; make check-long has it)."
 	@tools/bootstrap check
+	@$(MAKE) -s web
 	@tools/run-lint
+	@tools/run-tidy
 
 cover:
 	@echo "make cover: line coverage of the unit tests."

@@ -179,6 +179,7 @@ static bool collect_frames(struct collector *c, uint32_t line_index, bool steps)
 static bool take_varint(str *s, uint64_t *out)
 {
     *out = 0;
+    STR_HOLDS(*s);
     for (unsigned shift = 0; s->n > 0 && shift < 64; shift += 7) {
         const uint8_t byte = (uint8_t)s->p[0];
         *s = str_sub(*s, 1, s->n);

@@ -55,6 +55,12 @@ static void widen(struct interval *on, const struct trace_event *ev)
     on->end_ps = end > on->end_ps ? end : on->end_ps;
 }
 
+static struct group *group_of(struct splitter *s, int32_t id)
+{
+    must(id >= 0 && (uint32_t)id < s->grouping->n_groups && s->groups != NULL);
+    return &s->groups[id];
+}
+
 static bool add_stream(struct splitter *s, uint32_t line)
 {
     const struct trace *t = s->trace;
@@ -64,11 +70,12 @@ static bool add_stream(struct splitter *s, uint32_t line)
         const int32_t group = group_at(s->grouping, line, c.index);
         if (group == GROUP_NONE)
             continue;
-        widen(&s->groups[group].on_device, &c.event);
+        struct group *g = group_of(s, group);
+        widen(&g->on_device, &c.event);
         uint8_t *known = memo_at(&s->kernels, t, &t->lines[line], &c.event);
         if (*known == 0)
             *known = (uint8_t)(1 + class_of_kernel(trace_event_name(t, &t->lines[line], &c.event)));
-        ok = add(s, &s->groups[group], (enum step_class)(*known - 1), &c.event);
+        ok = add(s, g, (enum step_class)(*known - 1), &c.event);
     }
     trace_cursor_release(&c);
     return ok && trace_cursor_ok(&c, s->err);
@@ -114,7 +121,7 @@ static bool add_host_event(struct splitter *s, uint32_t line, const struct trace
     const int32_t group = group_at(s->grouping, line, c->index);
     if (group == GROUP_NONE)
         return true;
-    struct group *g = &s->groups[group];
+    struct group *g = group_of(s, group);
     const struct group_root *root = grouping_root(s->grouping, group);
     if (root != NULL && root->line_index == line && root->event_index == c->index) {
         g->marker = (struct interval){c->event.start_ps, c->event.start_ps + c->event.dur_ps};

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define TACHO_ARENA_C
 #include "base/arena.h"
 
 #include <stdarg.h>

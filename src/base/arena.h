@@ -67,5 +67,13 @@ void arena_reset(struct arena *a, struct arena_mark m);
 
 /* Sets ERR_LIMIT naming the arena and its cap; returns false. */
 bool arena_full(const struct arena *a, struct err *e);
+#if defined(__clang_analyzer__) && !defined(TACHO_ARENA_C)
+/* As in base/err.h. An array that has an element is not NULL. */
+#define arena_full(...) ((void)arena_full(__VA_ARGS__), false)
+#undef ARENA_PUSH
+#define ARENA_PUSH(a, array, count, capacity)                                                      \
+    (arena_push_grow((a), (void **)&(array), (size_t)(count), &(capacity), sizeof *(array)) &&     \
+     (array) != NULL && ((count)++, true))
+#endif
 
 #endif

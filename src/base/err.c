@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define TACHO_ERR_C
 #include "base/err.h"
 
 #include <errno.h>

@@ -18,7 +18,7 @@
 #include "base/str.h"
 
 /* Allocation for the maps: zeroed, fatal on failure, overflow-checked. */
-void *map_alloc(size_t count, size_t size);
+__attribute__((returns_nonnull)) void *map_alloc(size_t count, size_t size);
 void map_free(void *p);
 
 static inline uint64_t map_hash_u64(uint64_t x)
@@ -33,6 +33,15 @@ static inline bool map_eq_u64(uint64_t a, uint64_t b)
 {
     return a == b;
 }
+
+#ifdef __clang_analyzer__
+#define MAP_HOLDS(m)                                                                               \
+    ((m)->capacity != 0 && ((m)->used == NULL || (m)->keys == NULL || (m)->values == NULL)         \
+         ? __builtin_unreachable()                                                                 \
+         : (void)0)
+#else
+#define MAP_HOLDS(m) ((void)0) /* only a map without slots has no arrays */
+#endif
 
 #define MAP_DEFINE(NAME, KEY, VALUE, HASH, EQ)                                                     \
     struct NAME {                                                                                  \
@@ -64,6 +73,7 @@ static inline bool map_eq_u64(uint64_t a, uint64_t b)
     }                                                                                              \
     static inline void NAME##_grow(struct NAME *m)                                                 \
     {                                                                                              \
+        MAP_HOLDS(m);                                                                              \
         const struct NAME old = *m;                                                                \
         m->capacity = old.capacity == 0 ? 16 : old.capacity * 2;                                   \
         m->used = map_alloc(m->capacity, 1);                                                       \
@@ -85,6 +95,7 @@ static inline bool map_eq_u64(uint64_t a, uint64_t b)
     {                                                                                              \
         if (m->capacity == 0 || m->n >= m->capacity - m->capacity / 4)                             \
             NAME##_grow(m);                                                                        \
+        MAP_HOLDS(m);                                                                              \
         const size_t i = NAME##_slot(m, key);                                                      \
         if (!m->used[i]) {                                                                         \
             m->used[i] = 1;                                                                        \

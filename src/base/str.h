@@ -32,13 +32,22 @@ static inline str str_from(const char *cstring)
     return (str){cstring, cstring == NULL ? 0 : strlen(cstring)};
 }
 
+#ifdef __clang_analyzer__
+#define STR_HOLDS(s) ((s).n != 0 && (s).p == NULL ? __builtin_unreachable() : (void)0)
+#else
+#define STR_HOLDS(s) ((void)0) /* only a str of no bytes may have no address */
+#endif
+
 static inline bool str_eq(str a, str b)
 {
+    STR_HOLDS(a);
+    STR_HOLDS(b);
     return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
 }
 
 static inline bool str_starts(str s, str prefix)
 {
+    STR_HOLDS(s);
     return s.n >= prefix.n && (prefix.n == 0 || memcmp(s.p, prefix.p, prefix.n) == 0);
 }
 
@@ -61,6 +70,7 @@ static inline str str_sub(str s, size_t from, size_t to)
 /* Position of the first `c`, or -1. */
 static inline ptrdiff_t str_find_char(str s, char c)
 {
+    STR_HOLDS(s);
     const char *hit = s.n == 0 ? NULL : memchr(s.p, c, s.n);
     return hit == NULL ? -1 : hit - s.p;
 }

@@ -37,8 +37,11 @@ static int run_words(const char *const words[], const char *quiet)
     for (int fd = STDOUT_FILENO; quiet != NULL && fd <= STDERR_FILENO; fd++)
         posix_spawn_file_actions_addopen(&files, fd, quiet, O_WRONLY, 0);
     char *argv[WORDS_MAX + 1] = {0};
-    for (size_t i = 0; i < WORDS_MAX && words[i] != NULL; i++)
+    must(words[0] != NULL);
+    for (size_t i = 0; i < WORDS_MAX && words[i] != NULL; i++) {
         argv[i] = strdup(words[i]);
+        must(argv[i] != NULL);
+    }
     fflush(NULL);
     pid_t pid;
     int status = 0;

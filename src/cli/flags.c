@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/flags.h"
 
+#include <math.h>
+
 #include "base/clock.h"
 #include "base/limits.h"
 
@@ -30,7 +32,7 @@ static bool parse_time(str s, int64_t *ns)
         return true;
     if (!str_to_f64(s, &seconds) || !(seconds >= 0 && seconds < 8e9))
         return false;
-    *ns = (int64_t)(seconds * 1e6 + 0.5) * NS_PER_US;
+    *ns = (int64_t)llround(seconds * 1e6) * NS_PER_US;
     return true;
 }
 

@@ -435,6 +435,7 @@ static bool same(const struct record *a, const struct record *b)
     return a->wall_ns == b->wall_ns && a->kind == b->kind && a->phase == b->phase &&
            a->step == b->step && a->process == b->process && a->duration_ns == b->duration_ns &&
            a->code == b->code && str_eq(a->text, b->text) &&
+           /* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): a NaN repeats itself too */
            memcmp(&a->value, &b->value, sizeof a->value) == 0;
 }
 

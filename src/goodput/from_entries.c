@@ -198,9 +198,7 @@ static void link_steps(struct entries *x)
             i + 1 < t->n_steps && s[1].attempt == s->attempt ? s + 1 : NULL;
         if (before == NULL || before->attempt != s->attempt)
             begin_group(t, s, before != NULL);
-        else if (s->step <= before->step)
-            begin_group(t, s, true);
-        else if (!before->complete)
+        else if (s->step <= before->step || !before->complete)
             begin_group(t, s, true);
         s->group = t->n_groups;
         if (next == NULL) {

@@ -79,7 +79,8 @@ static void find_slow_loads(const struct ledger *l, struct loads *out)
     if (out->n == 0)
         return;
     qsort(out->each_ns, out->n, sizeof *out->each_ns, compare_i64);
-    const double slow = (double)out->each_ns[(uint64_t)(out->n - 1) * 9 / 10] * SLOW_STRETCH_SHARE;
+    const uint64_t p90 = (uint64_t)(out->n - 1) * 9 / 10;
+    const double slow = (double)out->each_ns[p90] * SLOW_STRETCH_SHARE;
     out->slow_first = INT64_MAX;
     out->slow_last = -1;
     for (uint32_t i = 0; i < l->n_segments; i++) {
@@ -121,6 +122,8 @@ static void input_bound(struct rules *x)
         return;
     }
     const struct loads loads = find_loads(x);
+    if (loads.n_slow == 0) /* none inside the loop */
+        return;
     struct finding *f = rules_fire(x, FINDING_INPUT_BOUND, dose_of(l, loads.total_ns, "upper"));
     if (f == NULL)
         return;

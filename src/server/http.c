@@ -373,7 +373,7 @@ static int listen_on(str where, uint16_t *port, struct err *e)
         fd = -1;
     }
     freeaddrinfo(found);
-    struct sockaddr_in6 bound;
+    struct sockaddr_in6 bound = {0};
     socklen_t length = sizeof bound;
     if (fd != -1 && getsockname(fd, (struct sockaddr *)&bound, &length) == 0)
         *port = ntohs(bound.sin6_port); /* at the same place in both families */
