@@ -29,24 +29,12 @@ struct device_row {
 
 /* ---- devices ---- */
 
-/* A loop or call encloses its operations and their waits: they tell, it does not. */
-static bool is_work(const struct trace_event_metadata *m)
-{
-    str category = {0};
-    if (m != NULL)
-        trace_stat_str(trace_stat_find(m->stats, S("hlo_category")), &category);
-    return !op_is_off_duty(category) && !str_eq(category, S("while")) &&
-           !str_eq(category, S("conditional")) && !str_eq(category, S("call"));
-}
-
-static bool add_line(struct measurer *x, const struct trace *t, uint32_t line, bool tpu,
-                     struct spans *busy)
+static bool add_line(struct measurer *x, const struct trace *t, uint32_t line, struct spans *busy)
 {
     struct trace_cursor c;
     bool ok = true;
     for (trace_cursor_init(&c, t, line); ok && trace_cursor_next(&c);) {
-        if (c.event.num_occurrences > 0 ||
-            (tpu && !is_work(trace_event_meta(t, &t->lines[line], &c.event))))
+        if (!spans_is_work(t, line, &c.event))
             continue;
         ok = spans_add(busy, &x->work, c.event.start_ps, c.event.start_ps + c.event.dur_ps) ||
              arena_full(&x->work, x->err);
@@ -58,14 +46,11 @@ static bool add_line(struct measurer *x, const struct trace *t, uint32_t line, b
 static bool plane_row(struct measurer *x, const struct trace *t, const struct trace_plane *p,
                       struct device_row *row)
 {
-    const bool tpu = p->kind == TRACE_PLANE_TPU;
-    *row = (struct device_row){.kind = tpu ? DEVICE_TPU : DEVICE_GPU, .name = p->name};
-    for (uint32_t l = p->first_line; l < p->first_line + p->n_lines; l++) {
-        const str name = t->lines[l].name;
-        if ((tpu ? str_eq(name, S("XLA Ops")) : !spans_is_derived(name)) &&
-            !add_line(x, t, l, tpu, &row->busy))
+    *row = (struct device_row){.kind = p->kind == TRACE_PLANE_TPU ? DEVICE_TPU : DEVICE_GPU,
+                               .name = p->name};
+    for (uint32_t l = p->first_line; l < p->first_line + p->n_lines; l++)
+        if (spans_is_work_line(t, l) && !add_line(x, t, l, &row->busy))
             return false;
-    }
     spans_close(&row->busy);
     return true;
 }

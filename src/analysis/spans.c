@@ -84,6 +84,52 @@ bool spans_is_derived(str name)
     return false;
 }
 
+static enum trace_plane_kind plane_kind(const struct trace *t, uint32_t line_index)
+{
+    return t->planes[t->lines[line_index].plane_index].kind;
+}
+
+bool spans_is_work_line(const struct trace *t, uint32_t line_index)
+{
+    const enum trace_plane_kind kind = plane_kind(t, line_index);
+    const str name = t->lines[line_index].name;
+    return kind == TRACE_PLANE_TPU ? str_eq(name, S("XLA Ops"))
+                                   : kind == TRACE_PLANE_GPU && !spans_is_derived(name);
+}
+
+/* Of an operation of a TPU; empty for all else. */
+static str category_of(const struct trace *t, uint32_t line_index, const struct trace_event *ev)
+{
+    str category = {0};
+    const struct trace_event_metadata *m = trace_event_meta(t, &t->lines[line_index], ev);
+    if (m != NULL && plane_kind(t, line_index) == TRACE_PLANE_TPU)
+        trace_stat_str(trace_stat_find(m->stats, S("hlo_category")), &category);
+    return category;
+}
+
+/* A loop or call encloses its operations, waits among them: they tell, it does not. */
+static bool encloses(str category)
+{
+    return str_eq(category, S("while")) || str_eq(category, S("conditional")) ||
+           str_eq(category, S("call"));
+}
+
+static bool works(str category)
+{
+    return !op_is_off_duty(category) && !encloses(category);
+}
+
+/* Not the sum of many occurrences. */
+static bool has_place(const struct trace_event *ev)
+{
+    return ev->num_occurrences == 0;
+}
+
+bool spans_is_work(const struct trace *t, uint32_t line_index, const struct trace_event *ev)
+{
+    return has_place(ev) && works(category_of(t, line_index, ev));
+}
+
 static bool add(struct collector *c, struct spans *s, const struct trace_event *ev)
 {
     return spans_add(s, c->arena, ev->start_ps, ev->start_ps + ev->dur_ps) ||
@@ -121,13 +167,6 @@ static struct spans *core_wait(struct core_spans *core, enum core_class class)
     }
 }
 
-/* A loop or call encloses its operations, waits among them: they tell, it does not. */
-static bool encloses(str category)
-{
-    return str_eq(category, S("while")) || str_eq(category, S("conditional")) ||
-           str_eq(category, S("call"));
-}
-
 static enum core_class core_class(str category)
 {
     if (str_eq(category, S("infeed")))
@@ -136,20 +175,15 @@ static enum core_class core_class(str category)
         return CORE_OUTFEED;
     if (str_starts(category, S("host send")) || str_starts(category, S("host recv")))
         return CORE_TRANSFER;
-    return op_is_off_duty(category) || encloses(category) ? CORE_OTHER : CORE_WORK;
+    return works(category) ? CORE_WORK : CORE_OTHER;
 }
 
-static enum core_class core_class_at(struct collector *c, const struct trace_line *line,
+static enum core_class core_class_at(struct collector *c, uint32_t line_index,
                                      const struct trace_event *ev)
 {
-    uint8_t *known = memo_at(&c->names, c->trace, line, ev);
-    if (*known == 0) {
-        str category = {0};
-        const struct trace_event_metadata *m = trace_event_meta(c->trace, line, ev);
-        if (m != NULL)
-            trace_stat_str(trace_stat_find(m->stats, S("hlo_category")), &category);
-        *known = (uint8_t)core_class(category);
-    }
+    uint8_t *known = memo_at(&c->names, c->trace, &c->trace->lines[line_index], ev);
+    if (*known == 0)
+        *known = (uint8_t)core_class(category_of(c->trace, line_index, ev));
     return (enum core_class) * known;
 }
 
@@ -169,16 +203,15 @@ static bool keep_core(struct collector *c, struct core_spans *core)
 
 static bool add_core(struct collector *c, uint32_t line_index)
 {
-    const struct trace_line *line = &c->trace->lines[line_index];
     struct trace_cursor cursor;
-    struct core_spans core = {.plane_index = line->plane_index};
+    struct core_spans core = {.plane_index = c->trace->lines[line_index].plane_index};
     bool ok = true;
     for (trace_cursor_init(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);) {
-        const enum core_class class = core_class_at(c, line, &cursor.event);
+        const enum core_class class = core_class_at(c, line_index, &cursor.event);
         c->out->has_work = true;
         struct spans *wait = core_wait(&core, class);
         ok = add(c, &core.any, &cursor.event) && (wait == NULL || add(c, wait, &cursor.event));
-        if (ok && class == CORE_WORK)
+        if (ok && class == CORE_WORK && has_place(&cursor.event))
             ok = add_work(c, &cursor.event, false);
     }
     trace_cursor_release(&cursor);
@@ -193,6 +226,8 @@ static bool add_stream(struct collector *c, uint32_t line_index)
     struct trace_cursor cursor;
     bool ok = true;
     for (trace_cursor_init(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);) {
+        if (!has_place(&cursor.event))
+            continue;
         uint8_t *known = memo_at(&c->names, c->trace, line, &cursor.event);
         if (*known == 0) {
             const str name = trace_event_name(c->trace, line, &cursor.event);
@@ -245,12 +280,12 @@ static bool collect(struct collector *c)
     for (uint32_t i = 0; ok && i < t->n_lines; i++) {
         if (t->lines[i].n_events == 0)
             continue;
-        switch (t->planes[t->lines[i].plane_index].kind) {
+        switch (plane_kind(t, i)) {
         case TRACE_PLANE_TPU:
-            ok = !str_eq(t->lines[i].name, S("XLA Ops")) || add_core(c, i);
+            ok = !spans_is_work_line(t, i) || add_core(c, i);
             break;
         case TRACE_PLANE_GPU:
-            ok = spans_is_derived(t->lines[i].name) || add_stream(c, i);
+            ok = !spans_is_work_line(t, i) || add_stream(c, i);
             break;
         case TRACE_PLANE_HOST:
             ok = add_thread(c, i);

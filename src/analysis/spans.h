@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When the devices of one trace worked, computed and waited for input, as disjoint intervals.
  *
- * Work: XLA Ops of TPU cores, streams of GPUs, and on CPU the host events that name an hlo_op;
- * several at once count once. Intervals live in the arena. Times: picoseconds of the trace. */
+ * What counts as work of a device is said here and nowhere else (spans_is_work_line,
+ * spans_is_work): on a TPU the events of the line "XLA Ops" but those that wait for the host
+ * (infeed, outfeed, send, recv: "off duty" in XProf's op_metrics_db_utils) and those that enclose
+ * others (while, conditional, call); on a GPU all that runs on a stream, copies too; on a CPU the
+ * host events that name an hlo_op. An event that stands for many occurrences has no place in time
+ * and is none. Several at once count once.
+ *
+ * Intervals live in the arena. Times: picoseconds of the trace. */
 #ifndef TACHO_ANALYSIS_SPANS_H
 #define TACHO_ANALYSIS_SPANS_H
 
@@ -44,5 +50,9 @@ void spans_close(struct spans *s);
 uint64_t spans_within(const struct spans *s, uint64_t begin_ps, uint64_t end_ps);
 /* Lines of a GPU plane that an analyser derived from the streams. */
 bool spans_is_derived(str line_name);
+/* A line of a TPU's or GPU's plane that holds work. */
+bool spans_is_work_line(const struct trace *t, uint32_t line_index);
+/* Whether an event of such a line is work. */
+bool spans_is_work(const struct trace *t, uint32_t line_index, const struct trace_event *ev);
 
 #endif
