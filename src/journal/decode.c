@@ -236,6 +236,26 @@ static void note_clock(struct record_set *s, const struct journal_reader *r,
                         "anchors of a wall clock that was set while the journal was written");
 }
 
+/* Which bytes and how many records a journal lost. An incomplete record at its end may still be whole. */
+static void note_damage(struct record_set *s, const struct journal_reader *r)
+{
+    const struct journal_damage *d = &r->damage;
+    if (d->n_places > 0)
+        record_set_note(s, S("journal_damaged"), d->n_places,
+                        "places in '%s' are no record: %llu bytes, the first at byte %llu; %llu "
+                        "records are lost",
+                        r->path, (unsigned long long)d->lost_bytes,
+                        (unsigned long long)d->first_offset, (unsigned long long)d->lost_records);
+    else if (d->lost_records > 0)
+        record_set_note(s, S("journal_gap"), d->lost_records,
+                        "records are missing between others of '%s'", r->path);
+    if (d->tail_bytes > 0)
+        record_set_note(s, S("journal_cut"), 1,
+                        "the last %llu bytes of '%s' are no whole record: it is being written, or "
+                        "was cut",
+                        (unsigned long long)d->tail_bytes, r->path);
+}
+
 static bool decode_open(struct record_set *s, struct journal_reader *r, uint32_t process,
                         struct err *e)
 {
@@ -253,10 +273,7 @@ static bool decode_open(struct record_set *s, struct journal_reader *r, uint32_t
     struct record_process *p = &s->processes[process];
     p->n_lost = r->damage.lost_records;
     p->lost_bytes = r->damage.lost_bytes;
-    if (r->damage.n_places > 0)
-        record_set_note(s, S("journal_damaged"), r->damage.n_places,
-                        "places in '%s' that are no record, the first at byte %llu", r->path,
-                        (unsigned long long)r->damage.first_offset);
+    note_damage(s, r);
     return true;
 }
 
