@@ -33,7 +33,7 @@ static bool add_line(struct measurer *x, const struct trace *t, uint32_t line, s
 {
     struct trace_cursor c;
     bool ok = true;
-    for (trace_cursor_init(&c, t, line); ok && trace_cursor_next(&c);) {
+    for (trace_cursor_init_work(&c, t, line); ok && trace_cursor_next(&c);) {
         if (!spans_is_work(t, line, &c.event))
             continue;
         ok = spans_add(busy, &x->work, c.event.start_ps, c.event.start_ps + c.event.dur_ps) ||

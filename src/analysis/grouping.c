@@ -195,7 +195,7 @@ static bool add_line(struct builder *b, uint32_t line)
     struct trace_picker p;
     bool ok = true;
     trace_picker_init(&p, b->trace, line, cause_names, CAUSES);
-    for (trace_cursor_init(&c, b->trace, line); ok && trace_cursor_next(&c); node++) {
+    for (trace_cursor_init_work(&c, b->trace, line); ok && trace_cursor_next(&c); node++) {
         struct causes k = {0};
         ok = !p.any || read_causes(b, &p, &c.event, line, &k);
         b->nodes[node] = (struct node){NO_NODE, node + 1, GROUP_NONE, 0};

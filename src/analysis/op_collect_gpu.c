@@ -21,7 +21,8 @@ struct collector {
     struct err *err;
     const struct grouping *grouping;
     struct run_of_kernels run;
-    struct memo matrix_units; /* whether a kernel uses them */
+    struct memo matrix_units;   /* whether a kernel uses them */
+    uint64_t first_ps, last_ps; /* of the device at hand */
     struct arena scratch;
     struct arena names; /* the text of run */
     struct arena_mark names_empty;
@@ -160,14 +161,23 @@ static bool collect_event(struct collector *c, uint32_t line_index,
                                                     full_name, uses_matrix_units(c, line, ev));
 }
 
+static void widen(struct collector *c, const struct trace_event *ev)
+{
+    const uint64_t end = ev->start_ps + ev->dur_ps;
+    c->first_ps = ev->start_ps < c->first_ps ? ev->start_ps : c->first_ps;
+    c->last_ps = end > c->last_ps ? end : c->last_ps;
+}
+
 static bool collect_line(struct collector *c, uint32_t line_index)
 {
     struct trace_cursor cursor;
     struct trace_picker p;
     bool ok = true;
     trace_picker_init(&p, c->trace, line_index, asked_names, ASKED);
-    for (trace_cursor_init(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);) {
+    for (trace_cursor_init_work(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);) {
         const struct arena_mark mark = arena_mark(&c->scratch);
+        if (cursor.event.num_occurrences == 0)
+            widen(c, &cursor.event);
         ok = collect_event(c, line_index, &cursor, &p);
         arena_reset(&c->scratch, mark);
     }
@@ -186,18 +196,15 @@ bool op_collect_gpu(struct op_db *db, const struct trace *t, const struct groupi
     bool ok = true;
     for (uint32_t i = 0; ok && i < t->n_planes; i++) {
         const struct trace_plane *p = &t->planes[i];
-        uint64_t first = UINT64_MAX, last = 0;
+        c.first_ps = UINT64_MAX;
+        c.last_ps = 0;
         for (uint32_t l = p->first_line;
              ok && p->kind == TRACE_PLANE_GPU && l < p->first_line + p->n_lines; l++) {
-            const struct trace_line *line = &t->lines[l];
-            if (spans_is_derived(line->name) || line->n_events == 0)
-                continue;
-            first = line->start_ps < first ? line->start_ps : first;
-            last = line->end_ps > last ? line->end_ps : last;
-            ok = collect_line(&c, l);
+            if (!spans_is_derived(t->lines[l].name))
+                ok = collect_line(&c, l);
         }
-        if (last > first)
-            db->total_ps += last - first;
+        if (c.last_ps > c.first_ps)
+            db->total_ps += c.last_ps - c.first_ps;
     }
     memo_release(&c.matrix_units);
     arena_release(&c.scratch);

@@ -225,7 +225,7 @@ static bool add_stream(struct collector *c, uint32_t line_index)
     const struct trace_line *line = &c->trace->lines[line_index];
     struct trace_cursor cursor;
     bool ok = true;
-    for (trace_cursor_init(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);) {
+    for (trace_cursor_init_work(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);) {
         if (!has_place(&cursor.event))
             continue;
         uint8_t *known = memo_at(&c->names, c->trace, line, &cursor.event);

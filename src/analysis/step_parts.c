@@ -66,7 +66,7 @@ static bool add_stream(struct splitter *s, uint32_t line)
     const struct trace *t = s->trace;
     struct trace_cursor c;
     bool ok = true;
-    for (trace_cursor_init(&c, t, line); ok && trace_cursor_next(&c);) {
+    for (trace_cursor_init_work(&c, t, line); ok && trace_cursor_next(&c);) {
         const int32_t group = group_at(s->grouping, line, c.index);
         if (group == GROUP_NONE)
             continue;

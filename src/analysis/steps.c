@@ -103,7 +103,7 @@ static bool widen_line(const struct builder *b, const struct grouping *g, uint32
                        struct span *spans)
 {
     struct trace_cursor c;
-    for (trace_cursor_init(&c, b->trace, line); trace_cursor_next(&c);) {
+    for (trace_cursor_init_work(&c, b->trace, line); trace_cursor_next(&c);) {
         const int32_t group = group_at(g, line, c.index);
         if (group == GROUP_NONE)
             continue;

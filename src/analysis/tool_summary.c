@@ -11,10 +11,11 @@ struct warning_row {
 
 struct summary {
     uint32_t planes, device_planes, host_planes, lines;
-    uint64_t events, zero_duration, suspect, total_busy_ps, duration_ps;
+    uint64_t events, zero_duration, suspect, total_busy_ps;
+    uint64_t from_ps, to_ps; /* first start and last end */
     struct map_u64_u32 step_set;
-    int64_t *steps;
-    uint32_t n_steps, steps_capacity;
+    int64_t *steps, *ranks;
+    uint32_t n_steps, steps_capacity, n_ranks, ranks_capacity;
     struct map_str_u32 name_set, host_set;
     str *line_names, *hosts;
     uint32_t n_line_names, names_capacity, n_hosts, hosts_capacity;
@@ -91,7 +92,7 @@ static bool plane_busy(const struct trace *t, const struct trace_plane *p, uint6
         if (!is_work_line(&t->lines[l]))
             continue;
         bool open = false;
-        for (trace_cursor_init(&c, t, l); trace_cursor_next(&c);) {
+        for (trace_cursor_init_work(&c, t, l); trace_cursor_next(&c);) {
             const uint64_t end = c.event.start_ps + c.event.dur_ps;
             if (c.event.num_occurrences > 0 || c.event.dur_ps == 0)
                 continue;
@@ -141,21 +142,27 @@ static bool event_step(const struct trace *t, const struct trace_line *line,
     return !found || add_step(a, s, step) || arena_full(a, e);
 }
 
+/* From the first start to the last end, over all hosts where their clocks can be compared. */
+static void span_add(struct summary *s, uint64_t start_ps, uint64_t dur_ps)
+{
+    s->from_ps = start_ps < s->from_ps ? start_ps : s->from_ps;
+    s->to_ps = start_ps + dur_ps > s->to_ps ? start_ps + dur_ps : s->to_ps;
+}
+
 /* Step markers of host threads; on TPU also the line "Steps", whose events are named by number. */
 static bool line_scan(const struct trace *t, uint32_t l, uint8_t *asked, struct arena *a,
                       struct summary *s, struct err *e)
 {
     const struct trace_line *line = &t->lines[l];
     const struct trace_plane *plane = &t->planes[line->plane_index];
-    const bool stream = str_starts(line->name, S("Stream #"));
     struct trace_cursor c;
-    struct trace_event before = {0};
-    for (trace_cursor_init(&c, t, l); trace_cursor_next(&c); before = c.event) {
+    for (trace_cursor_init_work(&c, t, l); trace_cursor_next(&c);) {
         const struct trace_event *ev = &c.event;
-        s->zero_duration += ev->dur_ps == 0 && ev->num_occurrences == 0;
-        /* an in-order stream cannot hold a kernel that contains the next one whole */
-        s->suspect += stream && c.index > 0 && ev->dur_ps > 0 && ev->start_ps > before.start_ps &&
-                      ev->start_ps + ev->dur_ps < before.start_ps + before.dur_ps;
+        s->suspect += c.is_cut;
+        if (ev->num_occurrences == 0) {
+            s->zero_duration += ev->dur_ps == 0;
+            span_add(s, ev->start_ps + t->shift_ps, ev->dur_ps);
+        }
         if (asked != NULL && plane->kind == TRACE_PLANE_HOST &&
             !event_step(t, line, ev, asked, a, s, e)) {
             trace_cursor_release(&c);
@@ -204,6 +211,24 @@ static bool trace_warnings(const struct trace *t, struct arena *a, struct summar
     return ok;
 }
 
+/* The rank of the process that a trace is of, as the importer kept it. */
+static bool add_rank(const struct trace *t, struct arena *a, struct summary *s)
+{
+    int64_t rank;
+    for (uint32_t i = 0; i < t->n_planes; i++) {
+        if (!trace_stat_i64(trace_stat_find(t->planes[i].stats, S("rank")), &rank))
+            continue;
+        for (uint32_t k = 0; k < s->n_ranks; k++)
+            if (s->ranks[k] == rank)
+                return true;
+        if (!ARENA_PUSH(a, s->ranks, s->n_ranks, s->ranks_capacity))
+            return false;
+        s->ranks[s->n_ranks - 1] = rank;
+        return true;
+    }
+    return true;
+}
+
 static bool trace_add(const struct trace *t, struct arena *a, struct summary *s, struct err *e)
 {
     s->planes += t->n_planes;
@@ -228,24 +253,15 @@ static bool trace_add(const struct trace *t, struct arena *a, struct summary *s,
                 return arena_full(a, e);
         }
     }
-    return trace_warnings(t, a, s) || arena_full(a, e);
+    return (add_rank(t, a, s) && trace_warnings(t, a, s)) || arena_full(a, e);
 }
 
-/* From the first start to the last end, over all hosts where their clocks can be compared. */
-static void span_measure(const struct profile *p, struct summary *s)
+static uint64_t duration_ps(const struct summary *s)
 {
-    uint64_t from = UINT64_MAX, to = 0;
-    for (uint32_t i = 0; i < p->n_traces; i++) {
-        const struct trace *t = p->traces[i];
-        if (t->n_events == 0)
-            continue;
-        from = t->start_ps + t->shift_ps < from ? t->start_ps + t->shift_ps : from;
-        to = t->end_ps + t->shift_ps > to ? t->end_ps + t->shift_ps : to;
-    }
-    s->duration_ps = to > from ? to - from : 0;
+    return s->to_ps > s->from_ps ? s->to_ps - s->from_ps : 0;
 }
 
-static int step_order(const void *a, const void *b)
+static int number_order(const void *a, const void *b)
 {
     const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return x < y ? -1 : x > y;
@@ -260,8 +276,9 @@ static bool summary_fill(const struct profile *p, struct arena *a, struct summar
         if (!device_steps(p->traces[i], a, s, e))
             return false;
     if (s->n_steps > 1)
-        qsort(s->steps, s->n_steps, sizeof *s->steps, step_order);
-    span_measure(p, s);
+        qsort(s->steps, s->n_steps, sizeof *s->steps, number_order);
+    if (s->n_ranks > 1)
+        qsort(s->ranks, s->n_ranks, sizeof *s->ranks, number_order);
     if (s->n_steps == 0 &&
         !warn(a, s, S("no_steps"),
               S("the profile marks no steps; mark them with jax.profiler.StepTraceAnnotation or "
@@ -270,13 +287,15 @@ static bool summary_fill(const struct profile *p, struct arena *a, struct summar
         return arena_full(a, e);
     return s->suspect == 0 ||
            warn(a, s, S("suspect_duration"),
-                S("events of a stream last beyond the end of the event after them"), s->suspect) ||
+                S("events of a stream lasted beyond the end of the event after them: counted up to "
+                  "its start"),
+                s->suspect) ||
            arena_full(a, e);
 }
 
 static bool summary_of(const struct profile *p, struct arena *a, struct summary *s, struct err *e)
 {
-    *s = (struct summary){0};
+    *s = (struct summary){.from_ps = UINT64_MAX};
     const bool ok = summary_fill(p, a, s, e);
     map_u64_u32_release(&s->step_set);
     map_str_u32_release(&s->name_set);
@@ -290,6 +309,15 @@ static void json_names(struct json *j, const char *key, const str *names, uint32
     json_array(j);
     for (uint32_t i = 0; i < n; i++)
         json_str(j, names[i]);
+    json_end(j);
+}
+
+static void json_numbers(struct json *j, const char *key, const int64_t *numbers, uint32_t n)
+{
+    json_key(j, key);
+    json_array(j);
+    for (uint32_t i = 0; i < n; i++)
+        json_i64(j, numbers[i]);
     json_end(j);
 }
 
@@ -308,14 +336,10 @@ static bool summary_json(const struct tool_request *r, struct arena *a, struct j
     json_ku64(j, "lines", s.lines);
     json_ku64(j, "events", s.events);
     json_names(j, "hosts", s.hosts, s.n_hosts);
-    json_names(j, "ranks", NULL, 0);
+    json_numbers(j, "ranks", s.ranks, s.n_ranks);
     json_ku64(j, "total_busy_ps", s.total_busy_ps);
-    json_ku64(j, "duration_ns", s.duration_ps / 1000);
-    json_key(j, "steps");
-    json_array(j);
-    for (uint32_t i = 0; i < s.n_steps; i++)
-        json_i64(j, s.steps[i]);
-    json_end(j);
+    json_ku64(j, "duration_ns", duration_ps(&s) / 1000);
+    json_numbers(j, "steps", s.steps, s.n_steps);
     json_names(j, "line_names", s.line_names, s.n_line_names);
     json_ku64(j, "zero_duration_events", s.zero_duration);
     json_ku64(j, "suspect_events", s.suspect);
@@ -333,11 +357,32 @@ static bool summary_json(const struct tool_request *r, struct arena *a, struct j
     return true;
 }
 
-static struct table *lines_table(const struct profile *p, struct arena *a)
+/* The reader's own sum counts impossible durations whole. */
+static bool line_busy(const struct trace *t, uint32_t l, bool suspect, uint64_t *busy_ps,
+                      struct err *e)
+{
+    *busy_ps = t->lines[l].busy_ps;
+    if (!suspect)
+        return true;
+    struct trace_cursor c;
+    uint64_t reached = 0;
+    *busy_ps = 0;
+    for (trace_cursor_init_work(&c, t, l); trace_cursor_next(&c);) {
+        const uint64_t end = c.event.start_ps + c.event.dur_ps;
+        if (c.event.num_occurrences > 0 || end <= reached)
+            continue;
+        *busy_ps += end - (c.event.start_ps > reached ? c.event.start_ps : reached);
+        reached = end;
+    }
+    return trace_cursor_ok(&c, e);
+}
+
+static struct table *lines_table(const struct profile *p, bool suspect, struct arena *a,
+                                 struct err *e)
 {
     struct table *t = table_new(a, S("lines"), S("Lines"));
     if (t == NULL)
-        return NULL;
+        return arena_full(a, e), NULL;
     table_column(t, S("host"), S("Host"), CELL_TEXT, S(""));
     table_column(t, S("plane"), S("Plane"), CELL_TEXT, S(""));
     table_column(t, S("line"), S("Line"), CELL_TEXT, S(""));
@@ -346,14 +391,17 @@ static struct table *lines_table(const struct profile *p, struct arena *a)
     for (uint32_t i = 0; i < p->n_traces; i++)
         for (uint32_t l = 0; l < p->traces[i]->n_lines; l++) {
             const struct trace_line *line = &p->traces[i]->lines[l];
+            uint64_t busy_ps;
+            if (!line_busy(p->traces[i], l, suspect, &busy_ps, e))
+                return NULL;
             struct cell *row = table_row(t);
             if (row == NULL)
-                return t;
+                return arena_full(a, e), NULL;
             row[0] = p->traces[i]->host.n > 0 ? cell_text(p->traces[i]->host) : cell_unknown();
             row[1] = cell_text(p->traces[i]->planes[line->plane_index].name);
             row[2] = cell_text(line->display_name.n > 0 ? line->display_name : line->name);
             row[3] = cell_u64(line->n_events);
-            row[4] = cell_u64(line->busy_ps);
+            row[4] = cell_u64(busy_ps);
         }
     return t;
 }
@@ -365,8 +413,10 @@ static bool summary_run(const struct tool_request *r, struct arena *a, struct ta
     if (!summary_of(r->profile, a, &s, e))
         return false;
     struct table *t = table_new(a, S("summary"), S("Summary"));
-    struct table *lines = lines_table(r->profile, a);
-    if (t == NULL || lines == NULL)
+    struct table *lines = lines_table(r->profile, s.suspect > 0, a, e);
+    if (lines == NULL)
+        return false;
+    if (t == NULL)
         return arena_full(a, e);
     table_value(t, S("kind"), S("Kind"), cell_text(S("xspace")), S(""));
     table_value(t, S("hosts"), S("Hosts"), cell_u64(s.n_hosts), S(""));
@@ -375,7 +425,7 @@ static bool summary_run(const struct tool_request *r, struct arena *a, struct ta
     table_value(t, S("host_planes"), S("Host planes"), cell_u64(s.host_planes), S(""));
     table_value(t, S("lines"), S("Lines"), cell_u64(s.lines), S(""));
     table_value(t, S("events"), S("Events"), cell_u64(s.events), S(""));
-    table_value(t, S("duration_ps"), S("Duration"), cell_u64(s.duration_ps), S("ps"));
+    table_value(t, S("duration_ps"), S("Duration"), cell_u64(duration_ps(&s)), S("ps"));
     table_value(t, S("total_busy_ps"), S("Devices busy, in sum"),
                 s.device_planes > 0 ? cell_u64(s.total_busy_ps) : cell_unknown(), S("ps"));
     table_value(t, S("steps"), S("Steps"), cell_u64(s.n_steps), S(""));

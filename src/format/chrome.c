@@ -32,17 +32,23 @@ struct begun { /* a B that waits for its E */
     struct begun *outer;
 };
 
-struct thread {
-    struct xspace_line_out *line;
-    struct begun *open;
-    bool runs_kernels;
-};
-
 struct process {
     str pid, name, label;
-    struct xspace_plane_out *plane;
+    struct xspace_plane_out *plane; /* NULL until something ran */
     bool runs_kernels;
     struct process *next;
+};
+
+/* Of one thread id. Kineto lays the user's annotations and waits over the kernels of a stream; and thread 0
+ * of process 0 may be of the host while process 0 also stands for GPU 0. */
+enum row { ROW_HOST = 0, ROW_KERNELS, ROW_OVER_KERNELS, N_ROWS };
+
+struct thread {
+    struct process *process;
+    int64_t id;
+    str name;
+    struct xspace_line_out *rows[N_ROWS]; /* NULL until there is something on them */
+    struct begun *open;
 };
 
 MAP_DEFINE(process_map, str, struct process *, str_hash, str_eq);
@@ -57,8 +63,8 @@ struct import {
     struct thread_map threads; /* by pid, a zero byte, tid */
     str thread_key;            /* of the entry at hand */
     uint64_t n_unended, n_unbegun, n_left_out, n_no_time, n_slices;
-    int64_t base_ns;
-    bool cut;
+    int64_t base_ns, rank;
+    bool cut, has_rank;
 };
 
 /* "1234.5678" microseconds. Powers of ten go through a double. */
@@ -158,7 +164,6 @@ static struct process *process_of(struct import *im, str pid)
     if (p == NULL)
         return NULL;
     p->pid = arena_str(&im->w.arena, pid);
-    p->plane = xspace_writer_plane(&im->w);
     *im->last = p;
     im->last = &p->next;
     *process_map_put(&im->processes, p->pid) = p;
@@ -174,11 +179,11 @@ static struct thread *thread_of(struct import *im, const struct slice *s)
     struct process *p = process_of(im, s->pid);
     if (p == NULL)
         return NULL;
-    int64_t id;
-    if (!str_to_i64(s->tid, &id))
-        id = (int64_t)(str_fnv1a(s->tid) >> 1);
     t = thread_map_put(&im->threads, arena_str(&im->w.arena, key));
-    t->line = xspace_writer_line(&im->w, p->plane, id, s->tid);
+    t->process = p;
+    t->name = arena_str(&im->w.arena, s->tid);
+    if (!str_to_i64(s->tid, &t->id))
+        t->id = (int64_t)(str_fnv1a(s->tid) >> 1);
     return t;
 }
 
@@ -195,8 +200,8 @@ static void take_metadata(struct import *im, const struct slice *s)
 {
     if (str_eq(s->name, S("thread_name"))) {
         struct thread *t = thread_of(im, s);
-        if (t != NULL && t->line != NULL)
-            t->line->name = arena_str(&im->w.arena, argument_text(s, S("name")));
+        if (t != NULL)
+            t->name = arena_str(&im->w.arena, argument_text(s, S("name")));
         return;
     }
     struct process *p = process_of(im, s->pid);
@@ -218,26 +223,43 @@ static void write_argument(struct import *im, struct xspace_line_out *l, const s
         xspace_writer_stat_str(&im->w, l, a->name, a->text);
 }
 
-static void write_slice(struct import *im, struct thread *t, const struct slice *s, uint64_t dur_ps)
-{
-    for (uint32_t i = 0; i < s->n_args; i++)
-        write_argument(im, t->line, &s->args[i]);
-    int64_t step;
-    if (str_starts(s->name, S("ProfilerStep#")) &&
-        str_to_i64(str_sub(s->name, 13, s->name.n), &step)) {
-        xspace_writer_stat_i64(&im->w, t->line, S("_r"), 1);
-        xspace_writer_stat_i64(&im->w, t->line, S("step_num"), step);
-    }
-    if (s->category.n > 0)
-        xspace_writer_stat_str(&im->w, t->line, S("category"), s->category);
-    xspace_writer_event(&im->w, t->line, s->name, s->start.ns, s->start.sub_ps, dur_ps);
-    im->n_slices++;
-}
-
 static bool is_kernel(str category)
 {
     return str_eq_nocase(category, S("kernel")) || str_eq(category, S("gpu_memcpy")) ||
            str_eq(category, S("gpu_memset"));
+}
+
+static struct xspace_line_out *line_of(struct import *im, struct thread *t, str category)
+{
+    const enum row row =
+        is_kernel(category) ? ROW_KERNELS
+        : str_eq(category, S("gpu_user_annotation")) || str_eq(category, S("cuda_sync"))
+            ? ROW_OVER_KERNELS
+            : ROW_HOST;
+    struct process *p = t->process;
+    p->runs_kernels |= row != ROW_HOST;
+    if (p->plane == NULL)
+        p->plane = xspace_writer_plane(&im->w);
+    if (t->rows[row] == NULL)
+        t->rows[row] = xspace_writer_line(&im->w, p->plane, t->id, t->name);
+    return t->rows[row];
+}
+
+static void write_slice(struct import *im, struct thread *t, const struct slice *s, uint64_t dur_ps)
+{
+    struct xspace_line_out *line = line_of(im, t, s->category);
+    for (uint32_t i = 0; i < s->n_args; i++)
+        write_argument(im, line, &s->args[i]);
+    int64_t step;
+    if (str_starts(s->name, S("ProfilerStep#")) &&
+        str_to_i64(str_sub(s->name, 13, s->name.n), &step)) {
+        xspace_writer_stat_i64(&im->w, line, S("_r"), 1);
+        xspace_writer_stat_i64(&im->w, line, S("step_num"), step);
+    }
+    if (s->category.n > 0)
+        xspace_writer_stat_str(&im->w, line, S("category"), s->category);
+    xspace_writer_event(&im->w, line, s->name, s->start.ns, s->start.sub_ps, dur_ps);
+    im->n_slices++;
 }
 
 static uint64_t span_ps(struct moment from, struct moment to)
@@ -292,8 +314,6 @@ static void take_timed(struct import *im, const struct slice *s)
     struct thread *t = thread_of(im, s);
     if (t == NULL)
         return;
-    if (is_kernel(s->category))
-        t->runs_kernels = process_of(im, s->pid)->runs_kernels = true;
     if (phase == 'B')
         take_begin(im, t, *s);
     else if (phase == 'E')
@@ -333,6 +353,20 @@ static bool take_list(struct import *im)
     return true;
 }
 
+/* Behind the brace of distributedInfo. */
+static bool take_rank(struct import *im)
+{
+    while (json_scan_next(&im->scan) == JSON_SCAN_KEY) {
+        const bool is_rank = str_eq(im->scan.text, S("rank"));
+        if (json_scan_next(&im->scan) == JSON_SCAN_FAILED)
+            return false;
+        im->has_rank |= is_rank && str_to_i64(im->scan.text, &im->rank);
+        if (!json_scan_skip(&im->scan))
+            return false;
+    }
+    return im->scan.token == JSON_SCAN_OBJECT_END;
+}
+
 static bool take_document(struct import *im)
 {
     bool seen = false;
@@ -343,13 +377,15 @@ static bool take_document(struct import *im)
     while (json_scan_next(&im->scan) == JSON_SCAN_KEY) {
         const bool is_list = str_eq(im->scan.text, S("traceEvents"));
         const bool is_base = str_eq(im->scan.text, S("baseTimeNanoseconds"));
+        const bool is_ranks = str_eq(im->scan.text, S("distributedInfo"));
         if (json_scan_next(&im->scan) == JSON_SCAN_FAILED)
             return false;
         if (is_base && !str_to_i64(im->scan.text, &im->base_ns))
             im->base_ns = 0;
         seen = seen || is_list;
-        if (!(is_list && im->scan.token == JSON_SCAN_ARRAY ? take_list(im)
-                                                           : json_scan_skip(&im->scan)))
+        if (!(is_list && im->scan.token == JSON_SCAN_ARRAY     ? take_list(im)
+              : is_ranks && im->scan.token == JSON_SCAN_OBJECT ? take_rank(im)
+                                                               : json_scan_skip(&im->scan)))
             return false;
         if (im->cut)
             return true;
@@ -364,12 +400,12 @@ static void warn(struct import *im, uint64_t n, const char *what)
         xspace_writer_warn(&im->w, arena_printf(&im->w.arena, "%" PRIu64 " %s", n, what));
 }
 
-/* Names of planes, once it is known what ran on them. */
+/* Names of planes, once it is known how many there are. */
 static void name_planes(struct import *im)
 {
     uint32_t n_hosts = 0, n_devices = 0;
     for (const struct process *p = im->first; p != NULL; p = p->next)
-        n_hosts += !p->runs_kernels;
+        n_hosts += p->plane != NULL && !p->runs_kernels;
     for (struct process *p = im->first; p != NULL; p = p->next) {
         const str name = p->name.n > 0 ? p->name : S("process");
         if (p->plane == NULL)
@@ -384,26 +420,38 @@ static void name_planes(struct import *im)
     }
 }
 
-/* What XProf's writers call the row of a stream: other tools know a device's own work by that. */
-static void name_streams(struct import *im)
+/* What XProf's writers call the row of a stream, and rows of a device that are not its work: other tools
+ * know it by that. */
+static void name_rows(struct import *im)
 {
+    struct arena *const a = &im->w.arena;
     for (size_t i = 0; thread_map_next(&im->threads, &i);) {
         const struct thread *t = &im->threads.values[i - 1];
-        if (!t->runs_kernels || t->line == NULL || str_starts(t->line->name, S("Stream #")))
-            continue;
-        const str name = str_trim(t->line->name);
+        const str name = str_trim(t->name);
         size_t digits = name.n;
         while (digits > 0 && name.p[digits - 1] >= '0' && name.p[digits - 1] <= '9')
             digits--;
-        t->line->name =
-            arena_printf(&im->w.arena, "Stream #%.*s", STR_ARG(str_sub(name, digits, name.n)));
+        const str number = str_sub(name, digits, name.n);
+        if (t->rows[ROW_HOST] != NULL)
+            t->rows[ROW_HOST]->name = t->process->runs_kernels
+                                          ? arena_printf(a, "Framework Ops %.*s", STR_ARG(t->name))
+                                          : t->name;
+        if (t->rows[ROW_KERNELS] != NULL)
+            t->rows[ROW_KERNELS]->name = str_starts(t->name, S("Stream #"))
+                                             ? t->name
+                                             : arena_printf(a, "Stream #%.*s", STR_ARG(number));
+        if (t->rows[ROW_OVER_KERNELS] != NULL)
+            t->rows[ROW_OVER_KERNELS]->name =
+                arena_printf(a, "Framework Name Scope #%.*s", STR_ARG(number));
     }
 }
 
 static bool import_finish(struct import *im, int to_fd, struct err *e)
 {
     name_planes(im);
-    name_streams(im);
+    name_rows(im);
+    for (struct xspace_plane_out *p = im->w.planes; p != NULL && im->has_rank; p = p->next)
+        xspace_writer_plane_i64(&im->w, p, S("rank"), im->rank);
     warn(im, im->n_unended, "slices began and have no end: left out");
     warn(im, im->n_unbegun, "ends without a begin: left out");
     warn(im, im->n_no_time, "slices without a time or a length: left out");

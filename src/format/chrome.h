@@ -7,6 +7,11 @@
  * of any width stay apart. Counters, flows and instants are left out; what was left out, repaired
  * or had no end is counted in the XSpace's warnings.
  *
+ * What else than kernels and copies stands on the row of a stream (the user's annotations, waits) becomes a
+ * row of its own, and host threads of a process that also runs kernels are "Framework Ops", so that neither
+ * counts as the device's work. The rank of distributedInfo is the stat "rank" of
+ * every plane.
+ *
  * PyTorch's marks of steps ("ProfilerStep#7") become roots with their step_num, as XProf's writers mark
  * them.
  *

@@ -23,6 +23,7 @@ void xspace_writer_release(struct xspace_writer *w)
             free(l->events);
             buf_release(&l->stats);
         }
+        buf_release(&p->stats);
         interner_release(&p->names);
         interner_release(&p->stat_names);
     }
@@ -37,6 +38,7 @@ struct xspace_plane_out *xspace_writer_plane(struct xspace_writer *w)
         return NULL;
     interner_init(&p->names, &w->arena);
     interner_init(&p->stat_names, &w->arena);
+    buf_init(&p->stats, LIMIT_IMPORT_BYTES);
     p->lines_end = &p->lines;
     *w->planes_end = p;
     w->planes_end = &p->next;
@@ -99,15 +101,33 @@ static uint64_t varint_n(uint64_t v)
 
 /* -- stats and events -- */
 
-static bool stat_begin(struct xspace_writer *w, struct xspace_line_out *l, str name,
-                       struct buf *body)
+static bool plane_stat_begin(struct xspace_writer *w, struct xspace_plane_out *p, str name,
+                             struct buf *body)
 {
-    if (l == NULL || w->full)
+    if (p == NULL || w->full)
         return false;
-    const uint32_t id = interner_id(&l->plane->stat_names, name);
+    const uint32_t id = interner_id(&p->stat_names, name);
     buf_init(body, LIMIT_JSON_STRING_BYTES + 64);
     put_number(body, 1, id);
     return id != UINT32_MAX;
+}
+
+void xspace_writer_plane_i64(struct xspace_writer *w, struct xspace_plane_out *p, str name,
+                             int64_t value)
+{
+    struct buf body;
+    if (!plane_stat_begin(w, p, name, &body))
+        return;
+    put_number(&body, 4, (uint64_t)value);
+    put_bytes(&p->stats, 6, buf_str(&body));
+    w->full = w->full || body.overflow || p->stats.overflow;
+    buf_release(&body);
+}
+
+static bool stat_begin(struct xspace_writer *w, struct xspace_line_out *l, str name,
+                       struct buf *body)
+{
+    return l != NULL && plane_stat_begin(w, l->plane, name, body);
 }
 
 static void stat_end(struct xspace_writer *w, struct xspace_line_out *l, struct buf *body)
@@ -306,6 +326,7 @@ static bool save_plane(const struct xspace_plane_out *p, int64_t id, int64_t shi
     put_bytes(&head, 2, p->name);
     put_names(&head, scratch, 4, &p->names);
     put_names(&head, scratch, 5, &p->stat_names);
+    buf_add_str(&head, buf_str(&p->stats));
     uint64_t n = head.n;
     for (const struct xspace_line_out *l = p->lines; l != NULL; l = l->next) {
         const uint64_t body = line_n(l, shift_ns, scratch);

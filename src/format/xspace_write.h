@@ -43,6 +43,7 @@ struct xspace_line_out {
 struct xspace_plane_out {
     str name; /* set by the caller before save; borrows w's arena or static text */
     struct interner names, stat_names;
+    struct buf stats; /* encoded, of the plane itself */
     struct xspace_line_out *lines, **lines_end;
     uint32_t n_lines;
     struct xspace_plane_out *next;
@@ -65,6 +66,8 @@ void xspace_writer_release(struct xspace_writer *w);
 struct xspace_plane_out *xspace_writer_plane(struct xspace_writer *w);
 struct xspace_line_out *xspace_writer_line(struct xspace_writer *w, struct xspace_plane_out *p,
                                            int64_t id, str name);
+void xspace_writer_plane_i64(struct xspace_writer *w, struct xspace_plane_out *p, str name,
+                             int64_t value);
 void xspace_writer_stat_i64(struct xspace_writer *w, struct xspace_line_out *l, str name,
                             int64_t value);
 void xspace_writer_stat_f64(struct xspace_writer *w, struct xspace_line_out *l, str name,

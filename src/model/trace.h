@@ -157,13 +157,20 @@ struct trace_cursor {
     const struct trace *trace;
     struct trace_event event; /* the current one */
     uint64_t index;           /* of the current event on its line */
+    bool is_cut;              /* its duration was, see trace_cursor_init_work */
     /* private: */
     uint32_t line_index, group, at, n_in_group;
     struct trace_event *window; /* unpacked row group, owned by the cursor */
+    bool cuts;
+    uint64_t ahead_index, ahead_start_ps, ahead_end_ps; /* the next event that lasts, once found */
     struct err *failed;
     struct err failure;
 };
 void trace_cursor_init(struct trace_cursor *c, const struct trace *t, uint32_t line_index);
+/* For those that count time. A stream ("Stream #7(Kernel)") runs in order: what it runs may reach into the
+ * next one but cannot contain it whole. A duration that does was measured wrong, so such an event ends here
+ * where the next one that lasts begins. On other lines as trace_cursor_init. */
+void trace_cursor_init_work(struct trace_cursor *c, const struct trace *t, uint32_t line_index);
 /* Continues at the first event with start_ps >= from_ps, or the first that is still running at
  * from_ps (whichever begins earlier within its row group). */
 void trace_cursor_seek(struct trace_cursor *c, uint64_t from_ps);

@@ -12,6 +12,12 @@ void trace_cursor_init(struct trace_cursor *c, const struct trace *t, uint32_t l
     *c = (struct trace_cursor){.trace = t, .line_index = line_index, .index = UINT64_MAX};
 }
 
+void trace_cursor_init_work(struct trace_cursor *c, const struct trace *t, uint32_t line_index)
+{
+    trace_cursor_init(c, t, line_index);
+    c->cuts = str_starts(t->lines[line_index].name, S("Stream #"));
+}
+
 void trace_cursor_release(struct trace_cursor *c)
 {
     free(c->window);
@@ -44,6 +50,53 @@ static bool cursor_fill(struct trace_cursor *c)
     return true;
 }
 
+/* Finds the next event that lasts, which may lie groups ahead. */
+static bool cursor_look_ahead(struct trace_cursor *c)
+{
+    const uint32_t left = c->n_in_group - c->at;
+    struct trace_cursor next = {.trace = c->trace,
+                                .line_index = c->line_index,
+                                .group = c->group + 1,
+                                .index = c->index + left};
+    const struct trace_event *found = NULL;
+    for (uint32_t i = 0; found == NULL && i < left; i++)
+        if (c->window[c->at + i].dur_ps > 0 && c->window[c->at + i].num_occurrences == 0) {
+            found = &c->window[c->at + i];
+            c->ahead_index = c->index + 1 + i;
+        }
+    while (found == NULL && trace_cursor_next(&next))
+        if (next.event.dur_ps > 0 && next.event.num_occurrences == 0) {
+            found = &next.event;
+            c->ahead_index = next.index;
+        }
+    c->ahead_start_ps = c->ahead_end_ps = UINT64_MAX;
+    if (found == NULL)
+        c->ahead_index = UINT64_MAX;
+    else
+        c->ahead_start_ps = found->start_ps, c->ahead_end_ps = found->start_ps + found->dur_ps;
+    trace_cursor_release(&next);
+    if (next.failed == NULL)
+        return true;
+    c->failure = next.failure;
+    c->failed = &c->failure;
+    trace_cursor_release(c);
+    return false;
+}
+
+static bool cursor_cut(struct trace_cursor *c)
+{
+    struct trace_event *ev = &c->event;
+    c->is_cut = false;
+    if (!c->cuts || ev->num_occurrences > 0)
+        return true;
+    if (c->ahead_index <= c->index && !cursor_look_ahead(c))
+        return false;
+    c->is_cut = ev->start_ps < c->ahead_start_ps && c->ahead_end_ps < ev->start_ps + ev->dur_ps;
+    if (c->is_cut)
+        ev->dur_ps = c->ahead_start_ps - ev->start_ps;
+    return true;
+}
+
 bool trace_cursor_next(struct trace_cursor *c)
 {
     const struct trace_line *line = cursor_line(c);
@@ -60,7 +113,7 @@ bool trace_cursor_next(struct trace_cursor *c)
     }
     c->event = c->window[c->at++];
     c->index++;
-    return true;
+    return cursor_cut(c);
 }
 
 void trace_cursor_seek(struct trace_cursor *c, uint64_t from_ps)
@@ -71,6 +124,7 @@ void trace_cursor_seek(struct trace_cursor *c, uint64_t from_ps)
     uint64_t before = 0;
     c->group = 0;
     c->at = c->n_in_group = 0;
+    c->ahead_index = 0;
     while (c->group < line->n_groups && items[c->group].last_start_ps < from &&
            items[c->group].max_end_ps <= from)
         before += items[c->group++].n_events;

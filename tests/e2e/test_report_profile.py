@@ -123,15 +123,41 @@ def test_why_and_page_of_a_profile(tmp_path):
 
 
 @needs_shared
-def test_trouble_inputs_that_are_xspaces():
-    wanted = ["h11_no_step_markers.xplane.pb", "h12_graph_kernels.xplane.pb", "h13_same_plane_ids.xplane.pb",
-              "h14_no_plugins_dir"]
+def test_every_trouble_input_gives_its_answer():
     got = subprocess.run([sys.executable, SHARED / "tools/check_reports.py", "--tacho", TACHO, "-v"],
                          capture_output=True, text=True, timeout=120)
-    failed = [line for line in got.stdout.splitlines() if line.startswith("FAIL") and any(w in line for w in wanted)]
-    assert not failed, failed
-    for name in wanted:
+    assert got.stdout.splitlines()[-1] == "16 passed, 0 failed", got.stdout
+    for name in ("h11_no_step_markers.xplane.pb", "h12_graph_kernels.xplane.pb", "h13_same_plane_ids.xplane.pb",
+                 "h14_no_plugins_dir"):
         assert report(SHARED / "data/reports" / name)["summary"]
+
+
+@needs_shared
+def test_impossible_durations_are_no_time_of_the_device():
+    name = "h09_durations_past_next_kernel.json.gz"
+    want = json.loads((SHARED / "data/reports/expected.json").read_text())[name]
+    got = metrics(report(SHARED / "data/reports" / name))
+    assert got["profile_window_s"] == pytest.approx(want["duration_ns"] / 1e9, rel=1e-12)
+    assert got["device_idle_percent"] == pytest.approx(100 - 100 * want["total_busy_ps"] / 1e3 / want["duration_ns"])
+
+
+@needs_shared
+@pytest.mark.parametrize("case", ["h100/gaunernst_bert-small-uncased__1016001",
+                                  "h100/Falconsai_nsfw_image_detection__1016002",
+                                  "mi300/gaunernst_bert-small-uncased__1016001",
+                                  "mi300/Falconsai_nsfw_image_detection__1016002"])
+def test_idle_of_real_pytorch_traces_is_what_tracelens_says(case):
+    """Annotations over the kernels and a host thread with the device's process id are no work. TraceLens reads
+    times as doubles of microseconds since 1970, hence its steps of 0.24 ns."""
+    trace, published = SHARED / f"data/kineto/{case}.json.gz", SHARED / f"data/kineto/{case}_perf_report_csvs"
+    rows = (line.split(",") for line in (published / "gpu_timeline.csv").read_text().splitlines()[1:])
+    timeline = {row[0]: float(row[1]) for row in rows}
+    summary = json.loads(tacho("tool", "summary", trace, "--json").stdout)
+    assert summary["total_busy_ps"] / 1e9 == pytest.approx(timeline["busy_time"], abs=1e-5)
+    got = metrics(report(trace))
+    assert got["devices"] == 1
+    whole = timeline["total_time"]
+    assert got["device_idle_percent"] == pytest.approx(100 * timeline["idle_time"] / whole, abs=0.01)
 
 
 @needs_shared

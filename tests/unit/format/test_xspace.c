@@ -79,6 +79,65 @@ static void test_seek_finds_running_event(void **state)
     buf_release(&b);
 }
 
+static void test_what_contains_the_next_one_whole_is_cut(void **state)
+{
+    (void)state;
+    /* contains the next that lasts, behind one that does not; reaches into the next; equal end */
+    const int64_t events[][3] = {{1, 0, 1000}, {2, 5, 0},   {1, 10, 10}, {1, 15, 10},
+                                 {1, 30, 20},  {1, 35, 15}, {1, 60, 5}};
+    const uint64_t want[] = {10, 0, 10, 10, 20, 15, 5};
+    struct buf b;
+    struct err e;
+    make_space(&b, events, 7);
+    struct trace *t = load(buf_str(&b), &e);
+    assert_non_null(t);
+    struct trace_cursor c;
+    for (trace_cursor_init_work(&c, t, 0); trace_cursor_next(&c);) {
+        assert_int_equal(c.event.dur_ps, want[c.index]);
+        assert_int_equal(c.is_cut, c.index == 0);
+    }
+    assert_true(trace_cursor_ok(&c, &e));
+    for (trace_cursor_init(&c, t, 0); trace_cursor_next(&c);)
+        assert_int_equal(c.event.dur_ps, events[c.index][2]); /* as the file says it */
+    trace_free(t);
+    buf_release(&b);
+}
+
+/* The last event of a row group, and one whose next that lasts is two groups ahead. */
+static void test_a_cut_looks_into_the_next_row_groups(void **state)
+{
+    (void)state;
+    enum { GROUP = 65536, N = 3 * GROUP };
+    int64_t(*events)[3] = calloc(N, sizeof *events);
+    for (int64_t i = 0; i < N; i++) {
+        events[i][0] = 1;
+        events[i][1] = i * 10;
+        events[i][2] = i < GROUP || i > 2 * GROUP + 4 ? 5 : 0;
+    }
+    events[GROUP - 1][2] = INT64_C(1) << 40;
+    struct buf b;
+    struct err e;
+    make_space(&b, (const int64_t(*)[3])events, N);
+    struct trace *t = load(buf_str(&b), &e);
+    assert_non_null(t);
+    struct trace_cursor c;
+    uint64_t n_cut = 0;
+    for (trace_cursor_init_work(&c, t, 0); trace_cursor_next(&c); n_cut += c.is_cut)
+        if (c.index == GROUP - 1)
+            assert_int_equal(c.event.dur_ps, (2 * GROUP + 5 - (GROUP - 1)) * 10);
+    assert_int_equal(c.index, N - 1);
+    trace_cursor_init_work(&c, t, 0);
+    trace_cursor_seek(&c, 100);
+    assert_true(trace_cursor_next(&c));
+    assert_int_equal(c.event.start_ps, 100);
+    assert_int_equal(c.event.dur_ps, 5);
+    trace_cursor_release(&c);
+    assert_int_equal(n_cut, 1);
+    trace_free(t);
+    buf_release(&b);
+    free(events);
+}
+
 static void test_every_truncation_is_refused_with_its_byte(void **state)
 {
     (void)state;
@@ -172,6 +231,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_unsorted_line_is_sorted_and_nested),
         cmocka_unit_test(test_seek_finds_running_event),
+        cmocka_unit_test(test_what_contains_the_next_one_whole_is_cut),
+        cmocka_unit_test(test_a_cut_looks_into_the_next_row_groups),
         cmocka_unit_test(test_every_truncation_is_refused_with_its_byte),
         cmocka_unit_test(test_every_flipped_byte_is_survived),
         cmocka_unit_test(test_other_formats_are_refused_in_words),
