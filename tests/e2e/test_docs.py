@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -30,6 +31,18 @@ def test_every_row_of_the_def_files_is_in_the_dump():
         assert len(tables[name]) == rows > 0, name
     flags = sum(line.startswith("X(") for line in (ROOT / "src/cli/flags.def").read_text().splitlines())
     assert sum(len(c["flags"]) for c in tables["commands"]) == flags
+
+
+def test_findings_name_only_tools_and_commands_that_exist():
+    tables = json.loads(subprocess.run([TACHO, "help", "--json"], capture_output=True, text=True, check=True).stdout)
+    known = {row["tool"] for row in tables["tools"]}
+    commands = {row["name"]: {flag["name"] for flag in row["flags"]} for row in tables["commands"]}
+    rules = "".join(p.read_text() for p in (ROOT / "src/report").glob("rules_*.c"))
+    evidence = re.findall(r'rules_evidence\(\s*[^;"]*?"([^"]+)"', rules)
+    assert len(evidence) > 20
+    for words in [row["confirmed_by"] for row in tables["findings"]] + evidence:
+        name, *flags = words.split()
+        assert name in known or (name in commands and set(flags) <= commands[name]), words
 
 
 @pytest.mark.skipif(shutil.which("man") is None and shutil.which("mandoc") is None, reason="neither man nor mandoc")
