@@ -215,6 +215,7 @@ uint32_t journal_decode_process(struct record_set *s, const struct journal_info 
     p->host = arena_str(&s->arena, str_from(info->host));
     p->runner = info->role == JOURNAL_ROLE_RUNNER;
     p->rank = info->rank;
+    p->world_size = p->runner ? 0 : info->world_size;
     p->pid = info->pid;
     p->attempt = info->restart_count < UINT32_MAX - 1 ? info->restart_count + 1 : 0;
     p->start_ns = p->last_ns = info->anchor.wall_ns;

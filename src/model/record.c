@@ -87,3 +87,26 @@ void record_set_note(struct record_set *s, str code, uint64_t count, const char 
     note_add(&s->arena, &s->notes, &s->n_notes, &s->notes_capacity, code, count, format, args);
     va_end(args);
 }
+
+/* Whether process i is the first of the set with its rank, and that rank is one of the world's. */
+static bool is_first_of_rank(const struct record_set *s, uint32_t i, uint32_t world)
+{
+    const struct record_process *p = &s->processes[i];
+    if (p->runner || p->rank < 0 || (uint32_t)p->rank >= world)
+        return false;
+    for (uint32_t k = 0; k < i; k++)
+        if (!s->processes[k].runner && s->processes[k].rank == p->rank)
+            return false;
+    return true;
+}
+
+uint32_t record_set_missing_ranks(const struct record_set *s, uint32_t *world)
+{
+    uint32_t seen = 0;
+    *world = 0;
+    for (uint32_t i = 0; i < s->n_processes; i++)
+        *world = s->processes[i].world_size > *world ? s->processes[i].world_size : *world;
+    for (uint32_t i = 0; i < s->n_processes; i++)
+        seen += is_first_of_rank(s, i, *world);
+    return *world - seen;
+}

@@ -59,6 +59,7 @@ struct record_process {
     str host;
     int32_t
         rank; /* of a `tacho run` that each rank has too; -1 = unknown, or one above all ranks */
+    uint32_t world_size; /* ranks of its job; 0 = unknown */
     uint32_t pid;
     uint32_t attempt; /* 1, 2 … from the launcher's count or the lifetimes; 0 = not yet known */
     int64_t start_ns, last_ns; /* wall: header and newest record */
@@ -86,6 +87,9 @@ void record_set_release(struct record_set *s);
 struct record *record_set_add(struct record_set *s);
 struct record_process *record_set_add_process(struct record_set *s);
 void record_set_sort(struct record_set *s);
+/* How many of the world's ranks have no journal in the set; *world is the largest world size that
+ * a process tells, 0 when none does: then nothing is known to be missing. */
+uint32_t record_set_missing_ranks(const struct record_set *s, uint32_t *world);
 void record_set_note(struct record_set *s, str code, uint64_t count, const char *format, ...)
     PRINTF_LIKE(4, 5);
 

@@ -179,6 +179,9 @@ static void profile_incomplete(struct rules *x, const struct ground *g)
     const struct profile_facts *f = x->in->facts;
     struct arena *a = &x->r->arena;
     str why = {0};
+    uint32_t world = 0;
+    const uint32_t missing = x->in->set == NULL ? 0 : record_set_missing_ranks(x->in->set, &world);
+    const str ranks = arena_printf(a, "%u of the run's %u ranks recorded nothing", missing, world);
     struct {
         bool fires;
         str text;
@@ -189,6 +192,7 @@ static void profile_incomplete(struct rules *x, const struct ground *g)
         {!f->has_steps, S("no steps")},
         {f->has_steps && g->n_steps < STEPS_MIN, S("fewer than three complete steps")},
         {f->has_ops && !f->has_hlo, S("no HLO")},
+        {missing > 0, ranks},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (rows[i].fires)
@@ -211,6 +215,8 @@ static void profile_incomplete(struct rules *x, const struct ground *g)
                    x->in->profile);
     rules_evidence(x, made, "summary", "errors", cell_u64(f->n_errors), "", x->in->profile);
     rules_evidence(x, made, "summary", "hlo", cell_bool(f->has_hlo), "", x->in->profile);
+    if (missing > 0)
+        rules_evidence(x, made, "goodput", "missing_ranks", cell_u64(missing), "", S(""));
 }
 
 void rules_of_profile(struct rules *x)

@@ -162,6 +162,33 @@ static void few_steps_cap_the_priority(void **state)
     report_release(&r);
 }
 
+static void missing_ranks_are_said(void **state)
+{
+    (void)state;
+    struct report r;
+    struct record_set set;
+    struct err e = {0};
+    uint32_t world;
+    const struct profile_facts f = healthy();
+    record_set_init(&set, 0);
+    const int32_t ranks[] = {1, 0, 1, -1}; /* rank 1 twice: it was started again */
+    for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) {
+        struct record_process *p = record_set_add_process(&set);
+        *p = (struct record_process){.rank = ranks[i], .runner = ranks[i] < 0};
+    }
+    assert_int_equal(record_set_missing_ranks(&set, &world), 0); /* nobody tells the world's size */
+    set.processes[1].world_size = 4;
+    assert_int_equal(record_set_missing_ranks(&set, &world), 2);
+    assert_int_equal(world, 4);
+    const struct report_input in = {.subject = S("run x"), .facts = &f, .set = &set};
+    assert_true(report_build(&r, &in, &e));
+    const struct finding *said = find(&r, S("profile-incomplete"));
+    assert_non_null(said);
+    assert_non_null(memmem(said->what.p, said->what.n, "2 of the run's 4 ranks", 22));
+    report_release(&r);
+    record_set_release(&set);
+}
+
 static void hostile_text_is_escaped(void **state)
 {
     (void)state;
@@ -236,6 +263,7 @@ int main(void)
         cmocka_unit_test(compiles_are_named),
         cmocka_unit_test(unknown_is_not_zero),
         cmocka_unit_test(few_steps_cap_the_priority),
+        cmocka_unit_test(missing_ranks_are_said),
         cmocka_unit_test(hostile_text_is_escaped),
         cmocka_unit_test(idle_that_the_run_recorded_has_a_cause),
     };
