@@ -10,6 +10,7 @@
 #include "cli/runs_show.h"
 #include "cli/table_out.h"
 #include "server/run_filter.h"
+#include "server/run_summary.h"
 
 static str time_text(struct arena *a, int64_t wall_ns)
 {
@@ -40,7 +41,30 @@ static bool keep_fitting(struct cli *cli, struct arena *a, const char *data, str
     return true;
 }
 
-static struct table *runs_table(struct arena *a, const struct run_found *runs, uint32_t n)
+/* A row of what the run object of the API says, docs/formats/api.md. */
+static void put_run(struct arena *a, const struct run_found *found, const struct run_view *v,
+                    struct cell *row)
+{
+    struct run_summary s;
+    run_summary_make(v, clock_wall_ns(), a, &s);
+    const int64_t wall_ns = v->has_ledger ? v->ledger.total_ns : s.last_ns - s.started_ns;
+    row[0] = cell_text(found->run);
+    if (found->name.n > 0)
+        row[1] = cell_text(found->name);
+    if (found->group.n > 0)
+        row[2] = cell_text(found->group);
+    row[3] = cell_text(arena_str(a, str_from(s.phase)));
+    if (s.reason != NULL)
+        row[4] = cell_text(arena_str(a, str_from(s.reason)));
+    row[5] = cell_text(time_text(a, s.started_ns));
+    row[6] = cell_f64((double)wall_ns / 1e9);
+    if (s.n_attempts > 0)
+        row[7] = cell_u64(s.n_attempts);
+}
+
+/* A run that cannot be read is listed with what its first records said. */
+static struct table *runs_table(struct arena *a, const char *data, const struct run_found *runs,
+                                uint32_t n)
 {
     struct table *t = table_new(a, S("runs"), S("Runs"));
     if (t == NULL)
@@ -48,19 +72,25 @@ static struct table *runs_table(struct arena *a, const struct run_found *runs, u
     table_column(t, S("run"), S("Run"), CELL_TEXT, S(""));
     table_column(t, S("name"), S("Name"), CELL_TEXT, S(""));
     table_column(t, S("group"), S("Group"), CELL_TEXT, S(""));
+    table_column(t, S("phase"), S("State"), CELL_TEXT, S(""));
+    table_column(t, S("reason"), S("Reason"), CELL_TEXT, S(""));
     table_column(t, S("started"), S("Started"), CELL_TEXT, S(""));
+    table_column(t, S("wall_s"), S("Duration"), CELL_F64, S("s"));
     table_column(t, S("attempts"), S("Attempts"), CELL_U64, S(""));
-    table_column(t, S("journals"), S("Journals"), CELL_U64, S(""));
     for (uint32_t i = 0; i < n; i++) {
+        const str below = arena_printf(a, "runs/%.*s", STR_ARG(runs[i].run));
+        struct err why = {0};
+        struct run_view v;
         struct cell *row = table_row(t);
         if (row == NULL)
             break;
         row[0] = cell_text(runs[i].run);
-        row[1] = runs[i].name.n > 0 ? cell_text(runs[i].name) : cell_unknown();
-        row[2] = runs[i].group.n > 0 ? cell_text(runs[i].group) : cell_unknown();
-        row[3] = cell_text(time_text(a, runs[i].started_ns));
-        row[4] = runs[i].n_attempts > 0 ? cell_u64(runs[i].n_attempts) : cell_unknown();
-        row[5] = cell_u64(runs[i].n_journals);
+        if (!run_view_load(&v, path_join(a, data, below), runs[i].run, &why)) {
+            table_note(t, S("unreadable_run"), 1, "%s", why.msg);
+            continue;
+        }
+        put_run(a, &runs[i], &v, row);
+        run_view_unload(&v);
     }
     return t;
 }
@@ -84,7 +114,7 @@ bool cmd_runs(struct cli *cli, int argc, char **argv, struct err *e)
     arena_init(&a, "runs", LIMIT_ARENA_REQUEST_BYTES);
     bool ok = run_find_all(&a, data, &runs, &n, e) && keep_fitting(cli, &a, data, runs, &n, e);
     if (ok) {
-        const struct table *t = runs_table(&a, runs, n);
+        const struct table *t = runs_table(&a, data, runs, n);
         ok = t == NULL ? arena_full(&a, e) : table_ok(t, e) && table_out(cli, t, e);
     }
     arena_release(&a);

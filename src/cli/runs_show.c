@@ -39,7 +39,7 @@ static struct table *run_table(struct arena *a, const struct run_view *v,
     table_value(t, S("ended"), S("Ended"), time_cell(a, s->ended_ns), S(""));
     table_value(t, S("last"), S("Last record"), time_cell(a, s->last_ns), S(""));
     table_value(t, S("attempts"), S("Attempts"),
-                v->has_ledger ? cell_u64(v->ledger.n_attempts) : cell_unknown(), S(""));
+                s->n_attempts > 0 ? cell_u64(s->n_attempts) : cell_unknown(), S(""));
     table_value(t, S("hosts"), S("Hosts"), cell_u64(s->n_hosts), S(""));
     table_value(t, S("step"), S("Last step begun"),
                 s->step >= 0 ? cell_i64(s->step) : cell_unknown(), S(""));

@@ -292,9 +292,11 @@ bool timeline_from_journals(struct timeline *t, struct err *e)
     bool workload = false;
     for (uint32_t i = 0; i < t->set->n_processes; i++)
         workload |= !t->set->processes[i].runner;
-    if (!workload)
+    if (!workload) {
+        timeline_number_processes(t);
         return err_set(e, ERR_NOT_FOUND,
                        "no process of the workload recorded anything in this run");
+    }
     t->lead_rank = find_lead(t);
     find_lives(&j);
     if (t->a->overflow)
@@ -302,6 +304,7 @@ bool timeline_from_journals(struct timeline *t, struct err *e)
     if (j.n_lives == 0)
         return err_set(e, ERR_PARSE, "no journal of the run tells when it ran");
     add_attempts(&j);
+    timeline_number_processes(t);
     if (t->a->overflow)
         return arena_full(t->a, e);
     for (uint32_t i = 0; i < j.n_lives; i++) {

@@ -73,6 +73,10 @@ str timeline_detail(struct timeline *t, enum record_phase p, str type);
 MUST_CHECK bool timeline_from_entries(struct timeline *t, struct err *e);
 MUST_CHECK bool timeline_from_journals(struct timeline *t, struct err *e);
 
+/* Sets the attempt of each process of the set from the attempts; from the lives of the runners where
+ * there are none. */
+void timeline_number_processes(struct timeline *t);
+
 /* One piece of the painted run: nothing but `other` when span is UINT32_MAX. */
 struct timeline_piece {
     int64_t from_ns, to_ns;

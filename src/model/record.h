@@ -61,7 +61,8 @@ struct record_process {
         rank; /* of a `tacho run` that each rank has too; -1 = unknown, or one above all ranks */
     uint32_t world_size; /* ranks of its job; 0 = unknown */
     uint32_t pid;
-    uint32_t attempt; /* 1, 2 … from the launcher's count or the lifetimes; 0 = not yet known */
+    uint32_t
+        attempt; /* 1, 2 … from the launcher's count, then the ledger's; 0 = not known, or several */
     int64_t start_ns, last_ns; /* wall: header and newest record */
     bool runner;               /* written by `tacho run` */
     bool ended;                /* has RECORD_PROCESS_END */

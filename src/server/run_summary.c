@@ -167,6 +167,11 @@ void run_summary_make(const struct run_view *v, int64_t now_ns, struct arena *a,
         if (p->last_ns > out->last_ns)
             out->last_ns = p->last_ns;
     }
+    for (uint32_t i = 0; i < v->decoder.set.n_processes; i++)
+        if (v->decoder.set.processes[i].attempt > out->n_attempts)
+            out->n_attempts = v->decoder.set.processes[i].attempt;
+    if (v->has_ledger)
+        out->n_attempts = v->ledger.n_attempts;
     out->n_hosts = count_hosts(&v->decoder.set);
     scan_records(&v->decoder.set, a, out);
     find_state(v, now_ns, a, out);
@@ -211,8 +216,8 @@ static str verdict_of(const struct ledger *l, struct arena *a)
 
 static void put_ledger_facts(const struct run_view *v, str verdict, struct arena *a, struct json *j)
 {
-    static const char *const unknown[] = {"wall_s",          "goodput_percent", "ledger",
-                                          "step_time_p50_s", "attempts",        "verdict"};
+    static const char *const unknown[] = {"wall_s", "goodput_percent", "ledger", "step_time_p50_s",
+                                          "verdict"};
     const struct ledger *l = &v->ledger;
     if (!v->has_ledger) {
         for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
@@ -228,7 +233,6 @@ static void put_ledger_facts(const struct run_view *v, str verdict, struct arena
         json_fixed(j, l->step_stats.p50_ns, 9);
     else
         json_null(j);
-    json_ku64(j, "attempts", l->n_attempts);
     json_kstr(j, "verdict", verdict.n > 0 ? verdict : verdict_of(l, a));
 }
 
@@ -270,6 +274,10 @@ void run_summary_put(const struct run_view *v, const struct run_summary *s, uint
     json_ktime(j, "ended", s->ended_ns);
     json_ktime(j, "last", s->last_ns);
     put_ledger_facts(v, verdict, a, j);
+    if (s->n_attempts > 0)
+        json_ku64(j, "attempts", s->n_attempts);
+    else
+        json_knull(j, "attempts");
     json_key(j, "step");
     if (s->step >= 0)
         json_i64(j, s->step);

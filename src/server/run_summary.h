@@ -22,6 +22,7 @@ struct run_summary {
     str configs;                        /* JSON object */
     int64_t step;                       /* -1 = unknown */
     uint32_t n_hosts;
+    uint32_t n_attempts; /* of the ledger, else of the runners; 0 = unknown */
     bool is_live;
 };
 

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """tacho runs show: the state of a run by how it ended, its processes and the tail of its output."""
+import csv
 import json
 import os
 import pathlib
 import subprocess
+import sys
+
+import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TACHO = os.environ.get("TACHO_BIN", str(ROOT / "build" / "tacho"))
@@ -37,6 +41,35 @@ def test_a_run_that_fails_and_is_resumed(tmp_path):
     status, run, rows = show(tmp_path, "true", "--resume")
     assert status == 0 and run["run"] == first and run["phase"] == "COMPLETED"
     assert sorted(p["exit_code"] for p in rows["processes"]) == [0, 3]
+
+
+def test_each_process_is_of_its_attempt(tmp_path):
+    step = ("import tachograph as t; run = t.init()\nfor n in range(3):\n"
+            "    with run.record(t.Event.STEP, n): pass\nrun.finish()")
+    command = f"PYTHONPATH={ROOT / 'python'} TACHO_SHIP=off {sys.executable} -c '{step}'"
+    show(tmp_path, command + "; exit 3")
+    _, run, rows = show(tmp_path, command, "--resume")
+    assert run["attempts"] == 2
+    assert [p["attempt"] for p in sorted(rows["processes"], key=lambda p: p["started"])] == [1, 1, 2, 2]
+
+
+def test_attempts_of_a_workload_that_records_nothing(tmp_path):
+    show(tmp_path, "exit 3")
+    _, run, rows = show(tmp_path, "true", "--resume")
+    assert run["attempts"] == 2 and sorted(p["attempt"] for p in rows["processes"]) == [1, 2]
+
+
+def test_runs_list_says_how_a_run_went(tmp_path):
+    show(tmp_path, "exit 3", "--group", "sweep")
+    _, run, _ = show(tmp_path, "sleep 0.2", "--resume")
+    env = os.environ | {"TACHO_DATA": str(tmp_path)}
+    listed, = csv.DictReader(subprocess.run([TACHO, "runs", "list", "--csv"], env=env, capture_output=True, text=True,
+                                            check=True, timeout=60).stdout.splitlines())
+    assert list(listed) == ["run", "name", "group", "phase", "reason", "started", "wall_s", "attempts"]
+    assert [listed[k] for k in ("run", "name", "group", "phase", "reason", "started", "attempts")] == \
+        [run["run"], "shown", "sweep", "COMPLETED", "exit", run["started"], "2"]
+    ends = [int(t[17:19]) + float("0" + t[19:-1]) for t in (run["started"], run["ended"])]
+    assert float(listed["wall_s"]) == pytest.approx((ends[1] - ends[0]) % 60, abs=1e-6)
 
 
 def test_a_run_that_is_killed(tmp_path):
