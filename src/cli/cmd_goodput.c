@@ -6,7 +6,9 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "cli/cli.h"
+#include "cli/excluded.h"
 #include "cli/run_arg.h"
+#include "cli/table_out.h"
 #include "goodput/ledger_build.h"
 #include "goodput/print.h"
 
@@ -16,8 +18,13 @@ struct options {
     struct ledger_view view;
 };
 
-static bool take(struct options *o, const struct flags *f, struct err *e)
+static bool take(struct options *o, const struct flags *f, struct arena *a, struct err *e)
 {
+    const char *exclude = flags_text(f, FLAG_goodput_exclude);
+    struct ledger_part *excluded = NULL;
+    if (exclude != NULL && !excluded_read(exclude, a, &excluded, &o->view.n_excluded, e))
+        return false;
+    o->view.excluded = excluded;
     o->has_from = flags_number(f, FLAG_goodput_from, &o->from_ns);
     o->has_to = flags_number(f, FLAG_goodput_to, &o->to_ns);
     o->view.steps = flags_on(f, FLAG_goodput_steps);
@@ -53,7 +60,10 @@ static bool print(const struct cli *cli, const struct ledger *l, const struct re
     arena_init(&a, "goodput", LIMIT_ARENA_TOOL_BYTES);
     buf_init(&text, LIMIT_PARSER_OUTPUT_BYTES);
     bool ok;
-    if (cli->output == CLI_OUTPUT_JSON) {
+    if (cli->output == CLI_OUTPUT_CSV) {
+        const struct table *t = ledger_table(l, view, &a, e);
+        ok = t != NULL && table_out(cli, t, e);
+    } else if (cli->output == CLI_OUTPUT_JSON) {
         struct json j;
         json_init_buf(&j, &text);
         ok = ledger_print_json(l, set, view, &a, &j, e) && json_done(&j, e) &&
@@ -74,13 +84,18 @@ bool cmd_goodput(struct cli *cli, int argc, char **argv, struct err *e)
     struct ledger ledger;
     char dir[RUN_ARG_PATH_MAX];
     struct options o = {.view.colour = cli->colour};
-    if (!take(&o, cli->flags, e))
+    struct arena a;
+    arena_init(&a, "exclusions", LIMIT_ARENA_REQUEST_BYTES);
+    if (!take(&o, cli->flags, &a, e)) {
+        arena_release(&a);
         return false;
+    }
     bool ok = run_arg_load_any(cli, argv[1], &set, dir, e);
     if (ok && o.has_to)
         set.query_ns = o.to_ns; /* a run that has not ended is seen as it was then */
     ok = ok && ledger_build(&set, &ledger, e) && clip(&o, &ledger, e) &&
          print(cli, &ledger, &set, &o.view, e);
     record_set_release(&set);
+    arena_release(&a);
     return ok;
 }

@@ -5,10 +5,24 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "cli/report_load.h"
+#include "cli/table_out.h"
 #include "report/print.h"
+
+static bool print_csv(const struct cli *cli, const struct report *r, struct err *e)
+{
+    struct arena a;
+    arena_init(&a, "findings", LIMIT_ARENA_REQUEST_BYTES);
+    const struct table *t = report_table(r, &a);
+    const bool ok =
+        t == NULL || a.overflow ? arena_full(&a, e) : table_ok(t, e) && table_out(cli, t, e);
+    arena_release(&a);
+    return ok;
+}
 
 static bool print(const struct cli *cli, const struct report *r, struct err *e)
 {
+    if (cli->output == CLI_OUTPUT_CSV)
+        return print_csv(cli, r, e);
     struct buf text;
     buf_init(&text, LIMIT_PARSER_OUTPUT_BYTES);
     bool ok;

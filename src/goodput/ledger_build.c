@@ -110,6 +110,7 @@ static void copy_steps(struct timeline *t, struct ledger *out)
 
 static bool fill(struct timeline *t, struct ledger *out, struct err *e)
 {
+    const struct ledger_part all = {t->from_ns, t->to_ns};
     uint32_t n = 0;
     add_step_spans(t);
     struct timeline_piece *pieces = timeline_paint(t, &n);
@@ -120,7 +121,7 @@ static bool fill(struct timeline *t, struct ledger *out, struct err *e)
     if (!emit_all(t, out, pieces, n))
         return arena_full(t->a, e);
     copy_steps(t, out);
-    out->step_stats = ledger_step_stats(out, t->from_ns, t->to_ns, t->a);
+    out->step_stats = ledger_step_stats(out, &all, 1, t->to_ns, t->a);
     timeline_ranks(t, out);
     out->totals = ledger_window(out, out->from_ns, out->to_ns, t->a, &out->n_totals);
     out->totals_capacity = out->n_totals;

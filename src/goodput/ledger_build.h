@@ -20,8 +20,9 @@
 #include "model/ledger.h"
 
 MUST_CHECK bool ledger_build(struct record_set *s, struct ledger *out, struct err *e);
-/* Over the warm steps that begin in [from_ns, to_ns); scratch in a. */
-struct ledger_step_stats ledger_step_stats(const struct ledger *l, int64_t from_ns, int64_t to_ns,
-                                           struct arena *a);
+/* Over the warm steps that begin in one of the parts (sorted, apart, up to to_ns) and reach out of none
+ * but at to_ns; scratch in a. */
+struct ledger_step_stats ledger_step_stats(const struct ledger *l, const struct ledger_part *parts,
+                                           uint32_t n_parts, int64_t to_ns, struct arena *a);
 
 #endif

@@ -2,67 +2,10 @@
 #include "goodput/print.h"
 
 #include "base/clock.h"
-#include "goodput/ledger_build.h"
+#include "goodput/sums.h"
 #include "model/table_print.h"
 
 #define BAR_CELLS 40
-
-struct totals { /* of one span */
-    const struct ledger_total *items;
-    uint32_t n;
-    int64_t whole_ns, good_ns;
-    uint32_t n_attempts, n_disruptions; /* that overlap it, that lie in it */
-    int64_t max_productive_step;        /* -1 = none */
-    struct ledger_step_stats step_stats;
-};
-
-static double percent(int64_t part_ns, int64_t whole_ns)
-{
-    return whole_ns > 0 ? 100.0 * (double)part_ns / (double)whole_ns : 0;
-}
-
-/* What is counted, of the same span as the sums. */
-static void count(const struct ledger *l, int64_t from_ns, int64_t to_ns, struct arena *a,
-                  struct totals *t)
-{
-    for (uint32_t i = 0; i < l->n_attempts; i++)
-        t->n_attempts += l->attempts[i].from_ns < to_ns && l->attempts[i].to_ns > from_ns;
-    for (uint32_t i = 0; i < l->n_disruptions; i++)
-        t->n_disruptions += l->disruptions_ns[i] >= from_ns && l->disruptions_ns[i] <= to_ns;
-    t->max_productive_step = to_ns == l->to_ns ? l->max_productive_step : -1;
-    for (uint32_t i = 0; i < l->n_steps; i++) {
-        const struct ledger_step *s = &l->steps[i];
-        if (!s->wasted && s->from_ns >= from_ns && s->from_ns + s->dur_ns <= to_ns &&
-            s->step > t->max_productive_step)
-            t->max_productive_step = s->step;
-    }
-    t->step_stats = ledger_step_stats(l, from_ns, to_ns, a);
-}
-
-static bool totals_of(const struct ledger *l, int64_t from_ns, int64_t to_ns, struct arena *a,
-                      struct totals *out, struct err *e)
-{
-    *out = (struct totals){.whole_ns = to_ns - from_ns};
-    out->items = ledger_window(l, from_ns, to_ns, a, &out->n);
-    if (a->overflow)
-        return arena_full(a, e);
-    for (uint32_t i = 0; i < out->n; i++)
-        if (out->items[i].category == LEDGER_PRODUCTIVE_STEP)
-            out->good_ns += out->items[i].total_ns;
-    count(l, from_ns, to_ns, a, out);
-    return a->overflow ? arena_full(a, e) : true;
-}
-
-struct ledger_view ledger_view_all(const struct ledger *l)
-{
-    return (struct ledger_view){.from_ns = l->from_ns, .to_ns = l->to_ns};
-}
-
-static int64_t window_from(const struct ledger_view *v, uint32_t i)
-{
-    const int64_t from = v->to_ns - v->windows_ns[i];
-    return from > v->from_ns ? from : v->from_ns;
-}
 
 static void put_seconds(struct json *j, const char *key, int64_t ns)
 {
@@ -93,7 +36,7 @@ static void put_time(struct json *j, const char *key, int64_t wall_ns)
     json_kstr(j, key, (str){text, n});
 }
 
-static void put_totals(struct json *j, const struct totals *t)
+static void put_totals(struct json *j, const struct ledger_sums *t)
 {
     json_key(j, "ledger");
     json_array(j);
@@ -101,7 +44,7 @@ static void put_totals(struct json *j, const struct totals *t)
         json_object(j);
         json_kstr(j, "category", t->items[i].word);
         put_seconds(j, "seconds", t->items[i].total_ns);
-        json_kf64(j, "percent", percent(t->items[i].total_ns, t->whole_ns));
+        json_kf64(j, "percent", ledger_percent(t->items[i].total_ns, t->whole_ns));
         json_ku64(j, "count", t->items[i].count);
         json_end(j);
     }
@@ -150,12 +93,12 @@ static bool put_windows(struct json *j, const struct ledger *l, const struct led
     json_key(j, "windows");
     json_array(j);
     for (uint32_t i = 0; i < v->n_windows; i++) {
-        struct totals t;
-        if (!totals_of(l, window_from(v, i), v->to_ns, a, &t, e))
+        struct ledger_sums t;
+        if (!ledger_sums(l, v, ledger_window_from(v, i), v->to_ns, a, &t, e))
             return false;
         json_object(j);
         put_seconds(j, "seconds", t.whole_ns);
-        json_kf64(j, "goodput_percent", percent(t.good_ns, t.whole_ns));
+        json_kf64(j, "goodput_percent", ledger_percent(t.good_ns, t.whole_ns));
         put_totals(j, &t);
         json_end(j);
     }
@@ -169,7 +112,7 @@ static void put_steps(struct json *j, const struct ledger *l, const struct ledge
     json_array(j);
     for (uint32_t i = 0; i < l->n_steps; i++) {
         const struct ledger_step *s = &l->steps[i];
-        if (s->from_ns < v->from_ns || s->from_ns >= v->to_ns)
+        if (!ledger_view_has(v, s->from_ns))
             continue;
         json_object(j);
         json_ki64(j, "step", s->step);
@@ -187,6 +130,25 @@ static void put_steps(struct json *j, const struct ledger *l, const struct ledge
 static bool is_part_with_ranks(const struct ledger *l, const struct ledger_view *v)
 {
     return l->n_ranks > 0 && (v->from_ns > l->from_ns || v->to_ns < l->to_ns);
+}
+
+static void put_excluded(struct json *j, const struct ledger_view *v, const struct ledger_sums *t)
+{
+    if (v->n_excluded == 0)
+        return;
+    put_seconds(j, "excluded_s", t->excluded_ns);
+    json_key(j, "excluded");
+    json_array(j);
+    for (uint32_t i = 0; i < v->n_excluded; i++) {
+        const struct ledger_part *x = &v->excluded[i];
+        if (x->from_ns >= v->to_ns || x->to_ns <= v->from_ns)
+            continue;
+        json_object(j);
+        put_time(j, "from", x->from_ns > v->from_ns ? x->from_ns : v->from_ns);
+        put_time(j, "to", x->to_ns < v->to_ns ? x->to_ns : v->to_ns);
+        json_end(j);
+    }
+    json_end(j);
 }
 
 static void put_notes(struct json *j, const struct ledger *l, const struct record_set *set,
@@ -214,8 +176,8 @@ static void put_notes(struct json *j, const struct ledger *l, const struct recor
 bool ledger_print_json(const struct ledger *l, const struct record_set *notes,
                        const struct ledger_view *v, struct arena *a, struct json *j, struct err *e)
 {
-    struct totals t;
-    if (!totals_of(l, v->from_ns, v->to_ns, a, &t, e))
+    struct ledger_sums t;
+    if (!ledger_sums(l, v, v->from_ns, v->to_ns, a, &t, e))
         return false;
     json_object(j);
     json_kstr(j, "run", l->run);
@@ -224,7 +186,8 @@ bool ledger_print_json(const struct ledger *l, const struct record_set *notes,
     put_time(j, "from", v->from_ns);
     put_time(j, "to", v->to_ns);
     put_seconds(j, "total_elapsed_s", t.whole_ns);
-    json_kf64(j, "goodput_percent", percent(t.good_ns, t.whole_ns));
+    put_excluded(j, v, &t);
+    json_kf64(j, "goodput_percent", ledger_percent(t.good_ns, t.whole_ns));
     put_seconds(j, "goodput_time_s", t.good_ns);
     put_seconds(j, "badput_time_s", t.whole_ns - t.good_ns);
     put_totals(j, &t);
@@ -242,7 +205,7 @@ bool ledger_print_json(const struct ledger *l, const struct record_set *notes,
 }
 
 /* "Productive for 5.2 s of 8.1 s (64.2 %). Most of the rest is data_loading_sync: 2.1 s." */
-static void print_headline(const struct ledger *l, const struct totals *t, struct arena *a,
+static void print_headline(const struct ledger *l, const struct ledger_sums *t, struct arena *a,
                            struct buf *out)
 {
     const struct ledger_total *worst = NULL;
@@ -252,7 +215,7 @@ static void print_headline(const struct ledger *l, const struct totals *t, struc
             worst = &t->items[i];
     const str good = format_duration_ns(a, t->good_ns), all = format_duration_ns(a, t->whole_ns);
     buf_addf(out, "Productive for %.*s of %.*s (%.1f %%).", STR_ARG(good), STR_ARG(all),
-             percent(t->good_ns, t->whole_ns));
+             ledger_percent(t->good_ns, t->whole_ns));
     if (worst != NULL) {
         const str lost = format_duration_ns(a, worst->total_ns),
                   word = text_printable(a, worst->word);
@@ -279,11 +242,11 @@ static const char *colour_of(enum ledger_category c)
     return str_eq(family, S("other")) || str_eq(family, S("idle")) ? "\033[90m" : "\033[33m";
 }
 
-static void print_bars(const struct totals *t, bool colour, struct arena *a, struct buf *out)
+static void print_bars(const struct ledger_sums *t, bool colour, struct arena *a, struct buf *out)
 {
     for (uint32_t i = 0; i < t->n; i++) {
         const struct ledger_total *row = &t->items[i];
-        const double share = percent(row->total_ns, t->whole_ns);
+        const double share = ledger_percent(row->total_ns, t->whole_ns);
         const str word = text_printable(a, row->word), took = format_duration_ns(a, row->total_ns);
         buf_addf(out, "%-26.*s %12.*s %6.1f %% %7llu  ", STR_ARG(word), STR_ARG(took), share,
                  (unsigned long long)row->count);
@@ -295,6 +258,11 @@ static void print_bars(const struct totals *t, bool colour, struct arena *a, str
     }
     const str sum = format_duration_ns(a, t->whole_ns);
     buf_addf(out, "%-26s %12.*s\n", "wall time", STR_ARG(sum));
+    if (t->excluded_ns > 0) {
+        const str excluded = format_duration_ns(a, t->excluded_ns);
+        buf_addf(out, "%-26s %12.*s  in no sum and no step time above\n", "excluded",
+                 STR_ARG(excluded));
+    }
 }
 
 static void print_ranks(const struct ledger *l, bool all, struct arena *a, struct buf *out)
@@ -332,7 +300,7 @@ static void print_steps(const struct ledger *l, const struct ledger_view *v, str
     for (uint32_t i = 0; i < l->n_steps; i++) {
         const struct ledger_step *s = &l->steps[i];
         const struct arena_mark mark = arena_mark(a);
-        if (s->from_ns < v->from_ns || s->from_ns >= v->to_ns)
+        if (!ledger_view_has(v, s->from_ns))
             continue;
         const str took = format_duration_ns(a, s->dur_ns);
         buf_addf(out, "%8lld %7u %12.*s%s%s\n", (long long)s->step, s->attempt, STR_ARG(took),
@@ -345,12 +313,12 @@ static bool print_windows(const struct ledger *l, const struct ledger_view *v, s
                           struct buf *out, struct err *e)
 {
     for (uint32_t i = 0; i < v->n_windows; i++) {
-        struct totals t;
-        if (!totals_of(l, window_from(v, i), v->to_ns, a, &t, e))
+        struct ledger_sums t;
+        if (!ledger_sums(l, v, ledger_window_from(v, i), v->to_ns, a, &t, e))
             return false;
         const str length = format_duration_ns(a, t.whole_ns);
         buf_addf(out, "\nlast %.*s: %.1f %% productive\n", STR_ARG(length),
-                 percent(t.good_ns, t.whole_ns));
+                 ledger_percent(t.good_ns, t.whole_ns));
         print_bars(&t, v->colour, a, out);
     }
     return true;
@@ -359,8 +327,8 @@ static bool print_windows(const struct ledger *l, const struct ledger_view *v, s
 bool ledger_print_text(const struct ledger *l, const struct record_set *notes,
                        const struct ledger_view *v, struct arena *a, struct buf *out, struct err *e)
 {
-    struct totals t;
-    if (!totals_of(l, v->from_ns, v->to_ns, a, &t, e))
+    struct ledger_sums t;
+    if (!ledger_sums(l, v, v->from_ns, v->to_ns, a, &t, e))
         return false;
     print_headline(l, &t, a, out);
     print_bars(&t, v->colour, a, out);

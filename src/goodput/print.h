@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "model/ledger.h"
+#include "model/table.h"
 
 #define LEDGER_WINDOWS_MAX 16
 
@@ -13,6 +14,8 @@ struct ledger_view {
     int64_t from_ns, to_ns;                 /* within the ledger's; ledger_view_all fills them */
     int64_t windows_ns[LEDGER_WINDOWS_MAX]; /* lengths back from to_ns */
     uint32_t n_windows;
+    const struct ledger_part *excluded; /* sorted and apart: in no sum */
+    uint32_t n_excluded;
     bool steps, ranks; /* list each step, each rank (text) */
     bool colour;
 };
@@ -25,5 +28,9 @@ MUST_CHECK bool ledger_print_json(const struct ledger *l, const struct record_se
 MUST_CHECK bool ledger_print_text(const struct ledger *l, const struct record_set *notes,
                                   const struct ledger_view *view, struct arena *a, struct buf *out,
                                   struct err *e);
+/* The rows of the ledger, of the view's span and of each window; then, when the view asks for them, a
+ * table of steps and one of ranks (`next`). NULL when the arena a is full. */
+struct table *ledger_table(const struct ledger *l, const struct ledger_view *view, struct arena *a,
+                           struct err *e);
 
 #endif

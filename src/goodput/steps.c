@@ -111,8 +111,16 @@ static int64_t ideal_of(int64_t *work, int64_t *scratch, uint32_t n)
     return kept == 0 ? median : (int64_t)(sum / kept);
 }
 
-struct ledger_step_stats ledger_step_stats(const struct ledger *l, int64_t from_ns, int64_t to_ns,
-                                           struct arena *a)
+/* A step that reaches out of its part is counted only where the whole span ends, not into a cut. */
+static bool is_in(const struct ledger_step *s, const struct ledger_part *parts, uint32_t n_parts,
+                  int64_t to_ns)
+{
+    const struct ledger_part *part = ledger_part_at(parts, n_parts, s->from_ns);
+    return part != NULL && (part->to_ns == to_ns || s->from_ns + s->dur_ns <= part->to_ns);
+}
+
+struct ledger_step_stats ledger_step_stats(const struct ledger *l, const struct ledger_part *parts,
+                                           uint32_t n_parts, int64_t to_ns, struct arena *a)
 {
     struct ledger_step_stats out = {0};
     int64_t *work = ARENA_ARRAY(a, int64_t, l->n_steps + 1);
@@ -123,7 +131,7 @@ struct ledger_step_stats ledger_step_stats(const struct ledger *l, int64_t from_
         return out;
     for (uint32_t i = 0; i < l->n_steps; i++) {
         const struct ledger_step *s = &l->steps[i];
-        if (s->startup || s->dur_ns <= 0 || s->from_ns < from_ns || s->from_ns >= to_ns)
+        if (s->startup || s->dur_ns <= 0 || !is_in(s, parts, n_parts, to_ns))
             continue;
         work[n++] = s->dur_ns;
         sum += (double)s->dur_ns;

@@ -57,33 +57,70 @@ static str total_word(struct arena *a, const struct ledger_segment *s)
     return s->detail.n == 0 ? str_from(word) : arena_printf(a, "%s:%.*s", word, STR_ARG(s->detail));
 }
 
-struct ledger_total *ledger_window(const struct ledger *l, int64_t from_ns, int64_t to_ns,
-                                   struct arena *a, uint32_t *n)
+const struct ledger_part *ledger_part_at(const struct ledger_part *parts, uint32_t n, int64_t ns)
 {
-    struct ledger_total *totals = NULL;
-    const struct ledger_segment *previous = NULL;
-    uint32_t capacity = 0;
+    uint32_t low = 0, high = n; /* the first part that ends after ns */
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (parts[middle].to_ns <= ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < n && parts[low].from_ns <= ns ? &parts[low] : NULL;
+}
+
+struct summing {
+    struct arena *a;
+    struct ledger_total *totals;
+    uint32_t n, capacity;
+    const struct ledger_segment *previous; /* that was added */
+};
+
+static bool add_time(struct summing *x, const struct ledger_segment *s, int64_t ns)
+{
+    bool found;
+    const uint32_t at = find_total(x->totals, x->n, s, &found);
+    if (!found) {
+        if (!ARENA_PUSH(x->a, x->totals, x->n, x->capacity))
+            return false;
+        memmove(&x->totals[at + 1], &x->totals[at], (x->n - 1 - at) * sizeof *x->totals);
+        x->totals[at] = (struct ledger_total){
+            .category = s->category, .detail = s->detail, .word = total_word(x->a, s)};
+    }
+    x->totals[at].total_ns += ns;
+    const struct ledger_segment *p = x->previous;
+    if (p == NULL || (p != s && (p->category != s->category || s->step < 0 || p->step != s->step ||
+                                 p->attempt != s->attempt)))
+        x->totals[at].count++;
+    x->previous = s;
+    return true;
+}
+
+struct ledger_total *ledger_sum(const struct ledger *l, const struct ledger_part *parts,
+                                uint32_t n_parts, struct arena *a, uint32_t *n)
+{
+    struct summing x = {.a = a};
+    uint32_t first = 0; /* part that does not end before the segment */
     *n = 0;
     for (uint32_t i = 0; i < l->n_segments; i++) {
         const struct ledger_segment *s = &l->segments[i];
-        const int64_t from = s->from_ns > from_ns ? s->from_ns : from_ns;
-        const int64_t to = s->to_ns < to_ns ? s->to_ns : to_ns;
-        bool found;
-        if (to <= from)
-            continue;
-        const uint32_t at = find_total(totals, *n, s, &found);
-        if (!found) {
-            if (!ARENA_PUSH(a, totals, *n, capacity))
+        while (first < n_parts && parts[first].to_ns <= s->from_ns)
+            first++;
+        for (uint32_t k = first; k < n_parts && parts[k].from_ns < s->to_ns; k++) {
+            const int64_t from = s->from_ns > parts[k].from_ns ? s->from_ns : parts[k].from_ns;
+            const int64_t to = s->to_ns < parts[k].to_ns ? s->to_ns : parts[k].to_ns;
+            if (!add_time(&x, s, to - from))
                 return NULL;
-            memmove(&totals[at + 1], &totals[at], (*n - 1 - at) * sizeof *totals);
-            totals[at] = (struct ledger_total){
-                .category = s->category, .detail = s->detail, .word = total_word(a, s)};
         }
-        totals[at].total_ns += to - from;
-        if (previous == NULL || previous->category != s->category || s->step < 0 ||
-            previous->step != s->step || previous->attempt != s->attempt)
-            totals[at].count++;
-        previous = s;
     }
-    return totals;
+    *n = x.n;
+    return x.totals;
+}
+
+struct ledger_total *ledger_window(const struct ledger *l, int64_t from_ns, int64_t to_ns,
+                                   struct arena *a, uint32_t *n)
+{
+    const struct ledger_part part = {from_ns, to_ns};
+    return ledger_sum(l, &part, from_ns < to_ns, a, n);
 }

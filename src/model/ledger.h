@@ -90,7 +90,16 @@ struct ledger {
 
 /* True when the invariant holds. For tests and slow_must. */
 bool ledger_check(const struct ledger *l);
-/* Totals over [from_ns, to_ns) only, clipped; allocated in a. */
+struct ledger_part { /* [from_ns, to_ns), not empty */
+    int64_t from_ns, to_ns;
+};
+/* The part that ns is in, or NULL; they are sorted and apart. */
+const struct ledger_part *ledger_part_at(const struct ledger_part *parts, uint32_t n, int64_t ns);
+/* Totals over these parts only, which are sorted and apart; allocated in a. They sum to the parts' time
+ * within the ledger exactly. */
+struct ledger_total *ledger_sum(const struct ledger *l, const struct ledger_part *parts,
+                                uint32_t n_parts, struct arena *a, uint32_t *n);
+/* The same over one part, which may be empty. */
 struct ledger_total *ledger_window(const struct ledger *l, int64_t from_ns, int64_t to_ns,
                                    struct arena *a, uint32_t *n);
 

@@ -13,5 +13,7 @@ MUST_CHECK bool report_print_text(const struct report *r, bool colour, struct bu
 void report_print_json(const struct report *r, struct json *j);
 MUST_CHECK bool report_print_html(const struct report *r, const struct ledger *ledger,
                                   struct buf *out, struct err *e);
+/* The findings, a row each; evidence and fix joined by "; ". NULL when the arena a is full. */
+struct table *report_table(const struct report *r, struct arena *a);
 
 #endif
