@@ -112,7 +112,7 @@ static void write_host(struct runner *r)
     struct buf b;
     struct err ignored = {0};
     buf_init(&b, FACTS_BYTES);
-    if (host_facts_text(&b, &ignored))
+    if (host_facts_text(&host_roots_here, &b, &ignored))
         journal_write(&r->journal, JOURNAL_HOST, buf_str(&b), (str){0});
     buf_release(&b);
 }
@@ -296,7 +296,7 @@ bool runner_run(const struct runner_plan *p, struct runner_end *end, struct err 
     r.oom_kills = host_cgroup_oom_kills();
     r.start_ns = clock_boottime_ns();
     open_journal(&r);
-    system_metrics_open(&r.metrics);
+    system_metrics_open(&r.metrics, &host_roots_here);
     const bool started = start_command(&r, end, e);
     if (started) {
         start_shipping(&r);

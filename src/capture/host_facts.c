@@ -9,7 +9,10 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "capture/amd.h"
 #include "capture/nvml.h"
+
+const struct host_roots host_roots_here = {"/sys", "/dev"};
 
 str host_read_text(const char *path, char *out, size_t out_size)
 {
@@ -118,28 +121,6 @@ static void put_cgroup(struct json *j)
         json_kf64(j, "cgroup_cpu_limit", (double)quota_us / (double)period_us);
 }
 
-static void put_amd(struct json *j)
-{
-    glob_t found = {0};
-    char path[512], text[256];
-    uint64_t bytes;
-    if (glob("/sys/class/drm/card[0-9]*/device/mem_info_vram_total", 0, NULL, &found) == 0) {
-        for (size_t i = 0; i < found.gl_pathc; i++) {
-            const str vram = host_read_text(found.gl_pathv[i], text, sizeof text);
-            const bool known = str_to_u64(vram, &bytes);
-            const int dir = (int)(strlen(found.gl_pathv[i]) - strlen("mem_info_vram_total"));
-            snprintf(path, sizeof path, "%.*sproduct_name", dir, found.gl_pathv[i]);
-            json_object(j);
-            json_kcstr(j, "kind", "amd_gpu");
-            put_text(j, "name", host_read_text(path, text, sizeof text));
-            if (known)
-                json_ku64(j, "memory_bytes", bytes);
-            json_end(j);
-        }
-    }
-    globfree(&found);
-}
-
 static void put_tpu(struct json *j)
 {
     glob_t found = {0};
@@ -153,7 +134,7 @@ static void put_tpu(struct json *j)
     globfree(&found);
 }
 
-bool host_facts_text(struct buf *out, struct err *e)
+bool host_facts_text(const struct host_roots *at, struct buf *out, struct err *e)
 {
     struct json writer, *j = &writer;
     json_init_buf(j, out);
@@ -165,7 +146,7 @@ bool host_facts_text(struct buf *out, struct err *e)
     json_key(j, "accelerators");
     json_array(j);
     nvml_facts_json(j);
-    put_amd(j);
+    amd_facts_json(at->sys, nvml_device_count(), j);
     put_tpu(j);
     json_end(j);
     json_kbool(j, "libtpu",

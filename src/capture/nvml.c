@@ -2,7 +2,6 @@
 #include "capture/nvml.h"
 
 #include <dlfcn.h>
-#include <math.h>
 #include <pthread.h>
 
 struct utilization {
@@ -57,13 +56,13 @@ uint32_t nvml_device_count(void)
     return nvml.n_devices;
 }
 
-void nvml_device_sample(uint32_t device, struct nvml_sample *out)
+void nvml_device_sample(uint32_t device, struct gpu_sample *out)
 {
     device_handle h;
     struct utilization u;
     struct memory m;
     unsigned v;
-    *out = (struct nvml_sample){NAN, NAN, NAN, NAN};
+    *out = GPU_SAMPLE_NONE;
     if (device >= nvml_device_count() || nvml.handle(device, &h) != 0)
         return;
     if (nvml.utilization != NULL && nvml.utilization(h, &u) == 0)

@@ -6,13 +6,10 @@
 #define TACHO_CAPTURE_NVML_H
 
 #include "base/json.h"
-
-struct nvml_sample { /* NaN = not measured */
-    double utilization_percent, memory_used_bytes, power_w, temperature_celsius;
-};
+#include "capture/gpu_sample.h"
 
 uint32_t nvml_device_count(void); /* 0 without the library */
-void nvml_device_sample(uint32_t device, struct nvml_sample *out);
+void nvml_device_sample(uint32_t device, struct gpu_sample *out);
 /* One object a device, into an open array. */
 void nvml_facts_json(struct json *j);
 

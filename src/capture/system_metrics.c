@@ -43,11 +43,12 @@ static void put(struct sink *s, enum system_metric m, const char *label, uint64_
     o->value = v;
 }
 
-void system_metrics_open(struct system_metrics *m)
+void system_metrics_open(struct system_metrics *m, const struct host_roots *at)
 {
     *m = (struct system_metrics){0};
     for (int i = 0; i < SYSTEM_FILE_N; i++)
         m->fds[i] = open(file_paths[i], O_RDONLY | O_CLOEXEC);
+    amd_open(&m->amd, at->sys);
 }
 
 void system_metrics_close(struct system_metrics *m)
@@ -57,6 +58,7 @@ void system_metrics_close(struct system_metrics *m)
             close(m->fds[i]);
     for (int i = 0; i < SYSTEM_FILE_N; i++)
         m->fds[i] = -1;
+    amd_close(&m->amd);
 }
 
 static str read_file(const struct system_metrics *m, enum system_file f, char *out, size_t size)
@@ -224,15 +226,26 @@ static void sample_tree(struct sink *s, pid_t pid)
         put(s, SYSTEM_METRIC_TREE_RSS, NULL, 0, sum);
 }
 
-static void sample_gpu(struct sink *s)
+static void put_gpu(struct sink *s, uint32_t device, const struct gpu_sample *g)
 {
-    for (uint32_t i = 0; i < nvml_device_count(); i++) {
-        struct nvml_sample g;
+    put(s, SYSTEM_METRIC_GPU_UTILIZATION, "device", device, g->utilization_percent);
+    put(s, SYSTEM_METRIC_GPU_MEMORY_USED, "device", device, g->memory_used_bytes);
+    put(s, SYSTEM_METRIC_GPU_POWER, "device", device, g->power_w);
+    put(s, SYSTEM_METRIC_GPU_TEMPERATURE, "device", device, g->temperature_celsius);
+}
+
+/* A host may have GPUs of both makers: AMD's numbers go on where NVIDIA's end (host_facts.h). */
+static void sample_gpus(const struct system_metrics *m, struct sink *s)
+{
+    struct gpu_sample g;
+    const uint32_t n_nvidia = nvml_device_count();
+    for (uint32_t i = 0; i < n_nvidia; i++) {
         nvml_device_sample(i, &g);
-        put(s, SYSTEM_METRIC_GPU_UTILIZATION, "device", i, g.utilization_percent);
-        put(s, SYSTEM_METRIC_GPU_MEMORY_USED, "device", i, g.memory_used_bytes);
-        put(s, SYSTEM_METRIC_GPU_POWER, "device", i, g.power_w);
-        put(s, SYSTEM_METRIC_GPU_TEMPERATURE, "device", i, g.temperature_celsius);
+        put_gpu(s, i, &g);
+    }
+    for (uint32_t i = 0; i < m->amd.n; i++) {
+        amd_sample(&m->amd, i, &g);
+        put_gpu(s, n_nvidia + i, &g);
     }
 }
 
@@ -249,7 +262,7 @@ size_t system_metrics_sample(struct system_metrics *m, pid_t pid, struct system_
     sample_pressure(m, &s);
     if (pid > 0)
         sample_tree(&s, pid);
-    sample_gpu(&s);
+    sample_gpus(m, &s);
     m->at_ns = now;
     return s.n;
 }

@@ -4,7 +4,7 @@
  * Rates need two samples: the first has none. What a machine does not have is left out.
  *
  *     struct system_metrics m;
- *     system_metrics_open(&m);
+ *     system_metrics_open(&m, &host_roots_here);
  *     n = system_metrics_sample(&m, pid, out, SYSTEM_METRICS_MAX);
  *     system_metrics_close(&m);
  *
@@ -15,6 +15,8 @@
 #include <sys/types.h>
 
 #include "base/str.h"
+#include "capture/amd.h"
+#include "capture/host_facts.h"
 
 enum system_metric {
 #define X(name, word, unit, help) SYSTEM_METRIC_##name,
@@ -26,7 +28,7 @@ extern const struct system_metric_row {
     const char *name, *unit, *help;
 } system_metric_table[SYSTEM_METRIC_N];
 
-#define SYSTEM_METRICS_MAX 256
+#define SYSTEM_METRICS_MAX 512
 #define SYSTEM_METRICS_PROCESSES 32 /* processes with a series of their own, in tree order */
 
 struct system_sample {
@@ -51,9 +53,10 @@ struct system_metrics {
     uint64_t at_ns;         /* of the last sample; 0 = none */
     uint64_t cpu_busy, cpu_total;
     uint64_t disk_read_bytes, disk_write_bytes, receive_bytes, transmit_bytes;
+    struct amd_gpus amd;
 };
 
-void system_metrics_open(struct system_metrics *m);
+void system_metrics_open(struct system_metrics *m, const struct host_roots *at);
 void system_metrics_close(struct system_metrics *m);
 /* Returns the number of samples put into out. pid 0: the host only. */
 size_t system_metrics_sample(struct system_metrics *m, pid_t pid, struct system_sample *out,

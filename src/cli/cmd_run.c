@@ -94,7 +94,7 @@ static json_t *facts_json(void)
     struct err ignored = {0};
     json_t *facts = NULL;
     buf_init(&b, FACTS_BYTES);
-    if (host_facts_text(&b, &ignored))
+    if (host_facts_text(&host_roots_here, &b, &ignored))
         facts = json_loadb(b.p, b.n, 0, NULL);
     buf_release(&b);
     return facts;

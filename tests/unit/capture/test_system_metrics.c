@@ -28,7 +28,7 @@ static void test_sample(void **state)
     (void)state;
     struct system_metrics m;
     struct system_sample s[SYSTEM_METRICS_MAX];
-    system_metrics_open(&m);
+    system_metrics_open(&m, &host_roots_here);
     size_t n = system_metrics_sample(&m, getpid(), s, SYSTEM_METRICS_MAX);
     assert_true(isnan(find(s, n, "cpu_percent"))); /* a rate needs two samples */
     assert_true(find(s, n, "command_rss_bytes") > 65536);
@@ -47,7 +47,7 @@ static void test_cost(void **state)
     (void)state;
     struct system_metrics m;
     struct system_sample s[SYSTEM_METRICS_MAX];
-    system_metrics_open(&m);
+    system_metrics_open(&m, &host_roots_here);
     const uint64_t before = clock_thread_cpu_ns();
     for (int i = 0; i < 20; i++)
         (void)system_metrics_sample(&m, getpid(), s, SYSTEM_METRICS_MAX);
@@ -61,7 +61,7 @@ static void test_facts(void **state)
     struct buf b;
     struct err e = {0};
     buf_init(&b, 1 << 20);
-    assert_true(host_facts_text(&b, &e));
+    assert_true(host_facts_text(&host_roots_here, &b, &e));
     json_t *o = json_loadb(b.p, b.n, 0, NULL);
     assert_non_null(json_string_value(json_object_get(o, "kernel")));
     assert_true(json_integer_value(json_object_get(o, "cpu_count")) > 0);
