@@ -55,6 +55,48 @@ for (const [i, view] of views.entries()) {
   const colors = await page.evaluate(() => { const c = document.querySelector('canvas.under'); return new Set(new Uint32Array(c.getContext('2d').getImageData(160, 30, c.width - 160, c.height - 30).data.buffer)).size })
   check(colors > 3, 'a lost GPU: the 2-D canvas draws on', String(colors))
 }
+// What a pan draws: counted, so that it holds on any machine. Names of lines stay; texts are measured once; a frame is
+// one draw, however many keys; at an end nothing is drawn. The tiles of where one was are not asked for again.
+{
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, storageState: await page.context().storageState() }), p = await context.newPage()
+  await p.addInitScript(() => {
+    const n = { names: 0, text: 0, measured: 0, uploads: 0, bytes: 0 }
+    globalThis.counted = n
+    const wrap = (of, name, f) => { const was = of.prototype[name]; of.prototype[name] = function (...a) { f(this, a); return was.apply(this, a) } }
+    wrap(CanvasRenderingContext2D, 'fillText', c => { c.canvas.className.includes('names') ? n.names++ : n.text++ })
+    wrap(CanvasRenderingContext2D, 'measureText', () => { n.measured++ })
+    wrap(WebGL2RenderingContext, 'bufferData', (_, a) => { n.uploads++; n.bytes = Math.max(n.bytes, a[1].byteLength) })
+  })
+  await p.goto(`${base}/sessions/${session}/trace?z=${views[1]}`); await p.waitForSelector('canvas.under[data-surface=webgl2]')
+  let tiles = 0
+  const calm = async () => { let last = -1; for (let i = 0; i < 60 && last !== tiles; i++) { last = tiles; await p.waitForTimeout(400) } }
+  p.on('request', r => { if (r.url().includes('/trace/tile')) tiles++ })
+  await calm(); await p.locator('canvas.over-text').focus()
+  // Four keys in one frame, there and back.
+  const walk = keys => p.evaluate(async list => {
+    const c = document.querySelector('canvas.over-text'), n = globalThis.counted
+    Object.assign(n, { names: 0, text: 0, measured: 0, uploads: 0, bytes: 0 })
+    let frames = 0
+    for (const key of list) {
+      for (let i = 0; i < 4; i++) c.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }))
+      await new Promise(requestAnimationFrame); await new Promise(requestAnimationFrame); frames += 2
+    }
+    return { ...n, frames }
+  }, keys)
+  const keys = ['d', 'd', 'a', 'a']
+  const first = await walk(keys); await calm(); tiles = 0
+  const again = await walk(keys); await calm()
+  console.log(`trace: a pan of ${again.frames} frames: ${again.uploads} draws of at most ${again.bytes} bytes, ${again.text} texts, ${again.measured} measured (${first.measured} at first), ${tiles} tiles`)
+  check(again.uploads > 0 && again.uploads <= again.frames, 'a frame is drawn once', `${again.uploads} of ${again.frames}`)
+  check(again.bytes > 0 && again.bytes % 12 === 0 && again.bytes <= 12 * 20000, 'a draw sends twelve bytes a rectangle, 20000 at most', String(again.bytes))
+  check(again.names === 0, 'a pan leaves the names of the lines alone', String(again.names))
+  check(again.text > 0 && again.measured === 0, 'no text is measured twice', `${again.measured} of ${again.text}`)
+  check(tiles === 0, 'no tile is asked for twice', String(tiles))
+  await walk(['s', 's', 's', 's', 's', 's', 's', 's']); await calm()
+  const end = await walk(['s', 's'])
+  check(end.uploads === 0, 'zooming out at the end draws nothing', String(end.uploads))
+  await context.close()
+}
 // How long a frame's drawing takes, printed, never asserted.
 {
   await page.goto(`${base}/sessions/${session}/trace?z=${views[1]}`); await page.waitForSelector('canvas.under'); await settle(page)
