@@ -19,6 +19,7 @@ struct measurer {
     struct err *err;
     uint32_t devices_capacity, steps_capacity;
     uint64_t from_ps; /* of the earliest window, since the session's origin */
+    struct spans any; /* when any device of the trace at hand worked; in work */
 };
 
 struct device_row {
@@ -104,6 +105,14 @@ static bool add_device(struct measurer *x, const struct trace *t, const struct d
     return true;
 }
 
+static bool add_spans(struct measurer *x, struct spans *to, const struct spans *more)
+{
+    for (uint32_t i = 0; i < more->n; i++)
+        if (!spans_add(to, &x->work, more->items[i].begin_ps, more->items[i].end_ps))
+            return arena_full(&x->work, x->err);
+    return true;
+}
+
 static bool add_devices(struct measurer *x, const struct trace *t)
 {
     struct profile_facts *f = x->out;
@@ -126,8 +135,9 @@ static bool add_devices(struct measurer *x, const struct trace *t)
     f->window_ps.known = true;
     f->window_ps.ps = to - from > f->window_ps.ps ? to - from : f->window_ps.ps;
     for (uint32_t i = 0; i < n; i++)
-        if (!add_device(x, t, &rows[i], to - from))
+        if (!add_device(x, t, &rows[i], to - from) || !add_spans(x, &x->any, &rows[i].busy))
             return false;
+    spans_close(&x->any);
     return true;
 }
 
@@ -236,8 +246,14 @@ static bool add_compile(struct measurer *x, const struct trace *t, const struct 
         }
     }
     spans_close(&all);
+    uint64_t overlap = 0;
+    for (uint32_t i = 0; i < all.n; i++)
+        overlap += spans_within(&x->any, all.items[i].begin_ps, all.items[i].end_ps);
+    const uint64_t compile = spans_within(&all, 0, UINT64_MAX);
     if (lanes)
-        add_known(&x->out->host_compile_ps, spans_within(&all, 0, UINT64_MAX));
+        add_known(&x->out->host_compile_ps, compile);
+    if (lanes && x->any.n > 0)
+        add_known(&x->out->host_compile_idle_ps, compile - overlap);
     return true;
 }
 
@@ -292,6 +308,7 @@ static bool add_trace(struct measurer *x, const struct trace *t)
     struct profile_facts *f = x->out;
     struct host_steps steps;
     const struct arena_mark mark = arena_mark(&x->work);
+    x->any = (struct spans){0};
     f->n_dropped += lost_events(t);
     f->n_errors += t->n_errors;
     f->n_warnings += t->n_warnings;

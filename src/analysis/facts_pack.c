@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/facts.h"
 
-#define PACK_VERSION 1u /* changes with the fields */
+#define PACK_VERSION 2u /* changes with the fields */
 
 /* One walk over the fields serves both directions, so that they cannot differ. */
 struct pack {
@@ -138,8 +138,10 @@ static bool walk_lists(struct pack *k, struct profile_facts *f)
 
 static bool walk(struct pack *k, struct profile_facts *f)
 {
-    struct fact_ps *const facts[] = {&f->window_ps,      &f->busy_ps,       &f->idle_ps,
-                                     &f->median_step_ps, &f->input_wait_ps, &f->host_compile_ps};
+    struct fact_ps *const facts[] = {
+        &f->window_ps,           &f->busy_ps,       &f->idle_ps,
+        &f->median_step_ps,      &f->input_wait_ps, &f->host_compile_ps,
+        &f->host_compile_idle_ps};
     uint32_t *const counts[] = {&f->n_compiles_after_warmup, &f->n_errors, &f->n_warnings,
                                 &f->n_hosts};
     bool *const flags[] = {&f->has_hlo, &f->has_steps, &f->has_ops, &f->has_epoch};

@@ -56,6 +56,7 @@ struct profile_facts {
     struct fact_ps median_step_ps;  /* of the complete ones: first and last of a host left out */
     struct fact_ps input_wait_ps;   /* Σ over steps; unknown without a sign of an input pipeline */
     struct fact_ps host_compile_ps; /* union of compilation that began after the second step */
+    struct fact_ps host_compile_idle_ps; /* of it, while no device of that host worked */
     uint32_t n_compiles_after_warmup;
     struct op_fact top_ops[FACTS_TOP_OPS]; /* by self time */
     uint32_t n_top_ops;

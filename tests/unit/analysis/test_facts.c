@@ -124,7 +124,7 @@ static void make_hand_made(struct buf *space)
 {
     const int64_t marks[][3] = {{1, 0, 100}, {2, 200, 130}, {3, 400, 90}};
     const int64_t first[][3] = {{4, 10, 40}, {4, 210, 40}, {4, 240, 10}, {4, 410, 40}},
-                  second[][3] = {{4, 30, 40}};
+                  second[][3] = {{4, 30, 40}, {4, 345, 10}};
     const int64_t host[][3] = {{5, 50, 20}, {5, 340, 30}, {5, 350, 10}, {6, 390, 5}};
     struct buf plane;
     buf_init(space, 1 << 20);
@@ -133,7 +133,7 @@ static void make_hand_made(struct buf *space)
     put_line(&plane, S("XLA Ops"), first, 4);
     put_plane(space, S("/device:TPU:0"), &plane);
     buf_init(&plane, 1 << 20);
-    put_line(&plane, S("XLA Ops"), second, 1);
+    put_line(&plane, S("XLA Ops"), second, 2);
     put_plane(space, S("/device:TPU:1"), &plane);
     buf_init(&plane, 1 << 20);
     put_line(&plane, S("main"), host, 4);
@@ -159,12 +159,13 @@ static void test_measures_a_hand_made_trace(void **state)
     assert_int_equal(f.n_devices, 2);
     assert_true(f.devices[0].kind == DEVICE_TPU && f.devices[0].busy_ps == 120 &&
                 f.devices[0].idle_ps == 320);
-    assert_true(f.devices[1].busy_ps == 40 &&
-                f.devices[1].idle_ps == 400); /* its host's window: 10 to 450 */
-    assert_true(f.window_ps.ps == 440 && f.busy_ps.ps == 160 && f.idle_ps.ps == 720);
+    assert_true(f.devices[1].busy_ps == 50 &&
+                f.devices[1].idle_ps == 390); /* its host's window: 10 to 450 */
+    assert_true(f.window_ps.ps == 440 && f.busy_ps.ps == 170 && f.idle_ps.ps == 710);
     assert_true(f.has_steps && f.n_steps == 3 && f.median_step_ps.ps == 130);
     assert_false(f.input_wait_ps.known);
     assert_true(f.host_compile_ps.known && f.host_compile_ps.ps == 30);
+    assert_true(f.host_compile_idle_ps.known && f.host_compile_idle_ps.ps == 20);
     assert_int_equal(f.n_compiles_after_warmup, 1);
     assert_true(f.n_hosts == 1 && !f.has_hlo && f.n_dropped == 0);
     arena_release(&a);

@@ -17,6 +17,18 @@
 static struct step_fact steps[N_STEPS];
 static struct device_fact device = {.kind = DEVICE_GPU, .name = STR_INIT("/device:GPU:0")};
 
+/* As devices that work in the same part of each step, and waits in the same part of each. */
+static void in_steps(struct profile_facts *f, uint64_t busy_ps, uint64_t input_ps)
+{
+    f->busy_ps.ps = busy_ps * N_STEPS;
+    f->idle_ps.ps = f->window_ps.ps - f->busy_ps.ps;
+    f->input_wait_ps.ps = input_ps * N_STEPS;
+    for (uint32_t i = 0; i < N_STEPS; i++) {
+        steps[i].device_busy_ps = (struct fact_ps){true, busy_ps};
+        steps[i].input_ps = (struct fact_ps){true, input_ps};
+    }
+}
+
 static struct profile_facts healthy(void)
 {
     struct profile_facts f = {.devices = &device,
@@ -31,11 +43,10 @@ static struct profile_facts healthy(void)
         steps[i] = (struct step_fact){
             .host = S("h"), .number = i, .start_ps = i * 100 * MS, .dur_ps = 100 * MS};
     f.window_ps = (struct fact_ps){true, 1000 * MS};
-    f.busy_ps = (struct fact_ps){true, 980 * MS};
-    f.idle_ps = (struct fact_ps){true, 20 * MS};
+    f.busy_ps.known = f.idle_ps.known = f.input_wait_ps.known = true;
     f.median_step_ps = (struct fact_ps){true, 100 * MS};
-    f.input_wait_ps = (struct fact_ps){true, 5 * MS};
-    f.host_compile_ps = (struct fact_ps){true, 0};
+    f.host_compile_ps = f.host_compile_idle_ps = (struct fact_ps){true, 0};
+    in_steps(&f, 98 * MS, MS / 2);
     return f;
 }
 
@@ -78,13 +89,12 @@ static void input_explains_gaps(void **state)
     (void)state;
     struct report r;
     struct profile_facts f = healthy();
-    f.idle_ps.ps = 300 * MS;
-    f.busy_ps.ps = 700 * MS;
-    f.input_wait_ps.ps = 290 * MS;
+    in_steps(&f, 70 * MS, 29 * MS);
     build(&r, &f);
     const struct finding *input = find(&r, S("input-bound"));
     assert_non_null(input);
     assert_int_equal(input->priority, FINDING_P0);
+    assert_true(str_eq(input->impact.metric, S("step_time")));
     assert_true(input->impact.amount > 0.0289 && input->impact.amount < 0.0291);
     assert_int_equal(input->n_explains, 1);
     assert_null(find(&r, S("gpu-gaps")));
@@ -97,23 +107,69 @@ static void idle_without_cause_is_gaps(void **state)
     (void)state;
     struct report r;
     struct profile_facts f = healthy();
-    f.idle_ps.ps = 150 * MS;
-    f.busy_ps.ps = 850 * MS;
+    in_steps(&f, 85 * MS, 0);
     build(&r, &f);
-    assert_non_null(find(&r, S("gpu-gaps")));
-    assert_int_equal(find(&r, S("gpu-gaps"))->priority, FINDING_P1);
+    const struct finding *gaps = find(&r, S("gpu-gaps"));
+    assert_non_null(gaps);
+    assert_int_equal(gaps->priority, FINDING_P1);
+    assert_true(str_eq(gaps->impact.metric, S("step_time")));
+    assert_true(gaps->impact.amount > 0.01499 && gaps->impact.amount < 0.01501);
     assert_null(find(&r, S("input-bound")));
     report_release(&r);
 }
 
-static void waiting_behind_busy_devices_costs_nothing(void **state)
+/* Steps of 10 ms that begin every 100 ms, devices busy for 9 ms of each: what lies between the steps is no time
+ * of a step. */
+static void idle_between_steps_is_of_the_window(void **state)
 {
     (void)state;
     struct report r;
     struct profile_facts f = healthy();
-    f.input_wait_ps.ps = 500 * MS; /* but devices are idle for 2 % only */
+    for (uint32_t i = 0; i < N_STEPS; i++)
+        steps[i].dur_ps = 10 * MS;
+    f.median_step_ps.ps = 10 * MS;
+    in_steps(&f, 9 * MS, 0);
     build(&r, &f);
-    assert_null(find(&r, S("input-bound")));
+    const struct finding *gaps = find(&r, S("gpu-gaps"));
+    assert_non_null(gaps);
+    assert_true(str_eq(gaps->impact.metric, S("elapsed")));
+    assert_true(gaps->impact.amount > 0.9099 && gaps->impact.amount < 0.9101);
+    assert_true(gaps->impact.percent > 90.99 && gaps->impact.percent < 91.01);
+    report_release(&r);
+}
+
+/* As above, and of each step 0.9 ms wait for input: 9 % of a step, and 0.9 % of the window. */
+static void waits_inside_steps_do_not_explain_what_is_between(void **state)
+{
+    (void)state;
+    struct report r;
+    struct profile_facts f = healthy();
+    for (uint32_t i = 0; i < N_STEPS; i++)
+        steps[i].dur_ps = 10 * MS;
+    f.median_step_ps.ps = 10 * MS;
+    in_steps(&f, 9 * MS, MS * 9 / 10);
+    build(&r, &f);
+    const struct finding *input = find(&r, S("input-bound")), *gaps = find(&r, S("gpu-gaps"));
+    assert_non_null(input);
+    assert_true(input->impact.amount > 0.00089 && input->impact.amount < 0.00091);
+    assert_int_equal(input->n_explains, 0);
+    assert_non_null(gaps);
+    assert_true(gaps->impact.amount > 0.9009 && gaps->impact.amount < 0.9011);
+    report_release(&r);
+}
+
+/* The copy engine is busy, but nothing computes: such a wait is none of the idle time. */
+static void an_exposed_copy_is_a_wait_for_input(void **state)
+{
+    (void)state;
+    struct report r;
+    struct profile_facts f = healthy();
+    in_steps(&f, 98 * MS, 50 * MS);
+    build(&r, &f);
+    const struct finding *input = find(&r, S("input-bound"));
+    assert_non_null(input);
+    assert_true(input->impact.amount > 0.0499 && input->impact.amount < 0.0501);
+    assert_int_equal(input->n_explains, 0);
     report_release(&r);
 }
 
@@ -122,13 +178,16 @@ static void compiles_are_named(void **state)
     (void)state;
     struct report r;
     struct profile_facts f = healthy();
-    f.idle_ps.ps = 80 * MS;
-    f.busy_ps.ps = 920 * MS;
-    f.host_compile_ps.ps = 70 * MS;
+    in_steps(&f, 92 * MS, 0);
+    f.host_compile_ps.ps = 200 * MS; /* most of it beside devices that work */
+    f.host_compile_idle_ps.ps = 70 * MS;
     f.n_compiles_after_warmup = 4;
     build(&r, &f);
-    assert_non_null(find(&r, S("recompilation")));
-    assert_int_equal(find(&r, S("recompilation"))->priority, FINDING_P1);
+    const struct finding *compile = find(&r, S("recompilation"));
+    assert_non_null(compile);
+    assert_int_equal(compile->priority, FINDING_P1);
+    assert_true(str_eq(compile->impact.metric, S("elapsed")));
+    assert_true(compile->impact.amount > 0.0699 && compile->impact.amount < 0.0701);
     report_release(&r);
 }
 
@@ -153,9 +212,8 @@ static void few_steps_cap_the_priority(void **state)
     (void)state;
     struct report r;
     struct profile_facts f = healthy();
+    in_steps(&f, 40 * MS, 0);
     f.n_steps = 2;
-    f.idle_ps.ps = 600 * MS;
-    f.busy_ps.ps = 400 * MS;
     build(&r, &f);
     assert_int_equal(find(&r, S("gpu-gaps"))->priority, FINDING_P1);
     assert_non_null(find(&r, S("profile-incomplete")));
@@ -227,8 +285,7 @@ static bool gaps_of_run(enum ledger_category rest, bool has_epoch, int64_t from_
     struct report r;
     struct err e = {0};
     struct profile_facts f = healthy();
-    f.idle_ps.ps = 200 * MS;
-    f.busy_ps.ps = 800 * MS;
+    in_steps(&f, 80 * MS, 0);
     f.has_epoch = has_epoch;
     f.window_from_ns = 5 * second;
     record_set_init(&set, 1 << 20);
@@ -259,7 +316,9 @@ int main(void)
         cmocka_unit_test(healthy_profile_is_optimal),
         cmocka_unit_test(input_explains_gaps),
         cmocka_unit_test(idle_without_cause_is_gaps),
-        cmocka_unit_test(waiting_behind_busy_devices_costs_nothing),
+        cmocka_unit_test(idle_between_steps_is_of_the_window),
+        cmocka_unit_test(waits_inside_steps_do_not_explain_what_is_between),
+        cmocka_unit_test(an_exposed_copy_is_a_wait_for_input),
         cmocka_unit_test(compiles_are_named),
         cmocka_unit_test(unknown_is_not_zero),
         cmocka_unit_test(few_steps_cap_the_priority),
