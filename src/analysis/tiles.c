@@ -146,7 +146,8 @@ static void write_span(struct json *j, const struct profile *p, const char *from
 static bool view_summary(const struct tool_request *r, struct json *j)
 {
     json_object(j);
-    json_ki64(j, "origin_ns", r->profile->origin_ns);
+    json_key(j, "origin_ns"); /* text, as every moment: docs/formats/api.md */
+    json_strf(j, "%lld", (long long)r->profile->origin_ns);
     write_span(j, r->profile, "start_ps", "end_ps", false);
     write_span(j, r->profile, "device_start_ps", "device_end_ps", true);
     json_key(j, "targets");

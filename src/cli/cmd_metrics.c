@@ -4,6 +4,10 @@
 #include "cli/cli.h"
 #include "cli/run_arg.h"
 #include "cli/table_out.h"
+#include "goodput/ledger_build.h"
+#include "model/table_print.h"
+
+#define NAMES_SHOWN 24 /* in an error */
 
 struct series {
     str name;
@@ -13,16 +17,69 @@ struct series {
     struct series *next;
 };
 
+static bool is_metric(const struct record *r)
+{
+    return r->kind == RECORD_METRIC || r->kind == RECORD_SYSTEM;
+}
+
+static str without_labels(str metric)
+{
+    const ptrdiff_t brace = str_find_char(metric, '{');
+    return brace < 0 ? metric : str_sub(metric, 0, (size_t)brace);
+}
+
+static bool is_called(str metric, str name)
+{
+    return str_eq(metric, name) || str_eq(without_labels(metric), name);
+}
+
 static bool wanted(const struct record *r, int n_names, char **names)
 {
-    if (r->kind != RECORD_METRIC && r->kind != RECORD_SYSTEM)
-        return false;
-    for (int i = 0; i < n_names; i++) {
-        const str name = str_from(names[i]);
-        if (str_starts(r->text, name) && (r->text.n == name.n || r->text.p[name.n] == '{'))
-            return true;
+    bool any = n_names == 0;
+    for (int i = 0; i < n_names && is_metric(r) && !any; i++)
+        any = is_called(r->text, str_from(names[i]));
+    return any && is_metric(r);
+}
+
+/* "loss, system.cpu_percent, …": what can be asked for, in the order it was recorded. */
+static str known_names(struct arena *a, const struct record_set *set)
+{
+    str shown[NAMES_SHOWN], text = {0};
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < set->n_records; i++) {
+        const str name = without_labels(set->records[i].text);
+        bool again = !is_metric(&set->records[i]);
+        for (uint32_t k = 0; k < n && !again; k++)
+            again = str_eq(shown[k], name);
+        if (again)
+            continue;
+        if (n == NAMES_SHOWN)
+            return arena_printf(a, "%.*s, …", STR_ARG(text));
+        shown[n++] = name;
+        const str printable = text_printable(a, name);
+        text = arena_printf(a, "%.*s%s%.*s", STR_ARG(text), n > 1 ? ", " : "", STR_ARG(printable));
     }
-    return n_names == 0;
+    return text;
+}
+
+/* A name that no metric of the run has is not an empty answer. */
+static bool check_names(struct arena *a, const struct record_set *set, int n_names, char **names,
+                        struct err *e)
+{
+    for (int i = 0; i < n_names; i++) {
+        bool found = false;
+        for (uint32_t k = 0; k < set->n_records && !found; k++)
+            found =
+                is_metric(&set->records[k]) && is_called(set->records[k].text, str_from(names[i]));
+        if (found)
+            continue;
+        const str known = known_names(a, set);
+        return known.n == 0
+                   ? err_set(e, ERR_NOT_FOUND, "no metric '%s': the run recorded none", names[i])
+                   : err_set(e, ERR_NOT_FOUND, "no metric '%s'; there are %.*s", names[i],
+                             STR_ARG(known));
+    }
+    return true;
 }
 
 static struct series *series_of(struct arena *a, struct series **all, const struct record *r)
@@ -45,6 +102,20 @@ static void add_value(struct series *s, double v)
     s->count++;
 }
 
+/* "host/pid"; with the journal's first digits where a process opened several. */
+static str process_text(struct arena *a, const struct record_set *set, uint32_t process)
+{
+    const struct record_process *p = &set->processes[process];
+    bool several = false;
+    for (uint32_t i = 0; i < set->n_processes && !several; i++)
+        several = i != process && set->processes[i].pid == p->pid &&
+                  str_eq(set->processes[i].host, p->host);
+    const str journal =
+        several ? str_sub(p->journal_id, 0, p->journal_id.n < 8 ? p->journal_id.n : 8) : (str){0};
+    return arena_printf(a, "%.*s/%u%s%.*s", STR_ARG(p->host), p->pid, several ? "/" : "",
+                        STR_ARG(journal));
+}
+
 static struct table *metrics_table(struct arena *a, const struct record_set *set,
                                    const struct series *all)
 {
@@ -52,7 +123,9 @@ static struct table *metrics_table(struct arena *a, const struct record_set *set
     if (t == NULL)
         return NULL;
     table_column(t, S("name"), S("Metric"), CELL_TEXT, S(""));
+    table_column(t, S("attempt"), S("Attempt"), CELL_U64, S(""));
     table_column(t, S("rank"), S("Rank"), CELL_I64, S(""));
+    table_column(t, S("process"), S("Process"), CELL_TEXT, S(""));
     table_column(t, S("count"), S("Values"), CELL_U64, S(""));
     table_column(t, S("last"), S("Last"), CELL_F64, S(""));
     table_column(t, S("min"), S("Min"), CELL_F64, S(""));
@@ -62,14 +135,16 @@ static struct table *metrics_table(struct arena *a, const struct record_set *set
         struct cell *row = table_row(t);
         if (row == NULL)
             break;
-        const int32_t rank = set->processes[s->process].rank;
+        const struct record_process *p = &set->processes[s->process];
         row[0] = cell_text(s->name);
-        row[1] = rank >= 0 ? cell_i64(rank) : cell_unknown();
-        row[2] = cell_u64(s->count);
-        row[3] = cell_f64(s->last);
-        row[4] = cell_f64(s->least);
-        row[5] = cell_f64(s->sum / (double)s->count);
-        row[6] = cell_f64(s->most);
+        row[1] = p->attempt > 0 ? cell_u64(p->attempt) : cell_unknown();
+        row[2] = p->rank >= 0 ? cell_i64(p->rank) : cell_unknown();
+        row[3] = cell_text(process_text(a, set, s->process));
+        row[4] = cell_u64(s->count);
+        row[5] = cell_f64(s->last);
+        row[6] = cell_f64(s->least);
+        row[7] = cell_f64(s->sum / (double)s->count);
+        row[8] = cell_f64(s->most);
     }
     return t;
 }
@@ -80,7 +155,7 @@ static bool print_metrics(struct cli *cli, const struct record_set *set, int n_n
     struct arena a;
     struct series *all = NULL;
     arena_init(&a, "metrics", LIMIT_ARENA_REQUEST_BYTES);
-    bool ok = true;
+    bool ok = check_names(&a, set, n_names, names, e);
     for (uint32_t i = 0; ok && i < set->n_records; i++) {
         if (!wanted(&set->records[i], n_names, names))
             continue;
@@ -97,12 +172,26 @@ static bool print_metrics(struct cli *cli, const struct record_set *set, int n_n
     return ok;
 }
 
+/* The ledger says of which attempt each process was, and so it does when it fails for want of records
+ * of the workload; any other failure leaves that unknown: the launcher's count starts anew with each `tacho run`. */
+static void number_attempts(struct record_set *set)
+{
+    struct ledger ledger;
+    struct err why = {0};
+    if (!ledger_build(set, &ledger, &why) && why.code != ERR_NOT_FOUND)
+        for (uint32_t i = 0; i < set->n_processes; i++)
+            set->processes[i].attempt = 0;
+}
+
 bool cmd_metrics(struct cli *cli, int argc, char **argv, struct err *e)
 {
     struct record_set set;
     char dir[RUN_ARG_PATH_MAX];
-    const bool ok =
-        run_arg_load(cli, argv[1], &set, dir, e) && print_metrics(cli, &set, argc - 2, argv + 2, e);
+    bool ok = run_arg_load(cli, argv[1], &set, dir, e);
+    if (ok) {
+        number_attempts(&set);
+        ok = print_metrics(cli, &set, argc - 2, argv + 2, e);
+    }
     record_set_release(&set);
     return ok;
 }

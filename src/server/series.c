@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "server/run_cache.h"
 #include "store/block.h"
 #include "store/run_decode.h"
 
@@ -161,7 +162,8 @@ static str unit_of(str name)
     return (str){0};
 }
 
-static void put_rank(const struct gather *g, const struct series *s, struct json *j)
+/* Which process a series is of: with its journal no two series of a name are alike. */
+static void put_process(const struct gather *g, const struct series *s, struct json *j)
 {
     const struct record_process *p = &g->decoder.set.processes[s->process];
     if (p->rank >= 0)
@@ -169,12 +171,37 @@ static void put_rank(const struct gather *g, const struct series *s, struct json
     else
         json_knull(j, "rank");
     json_kstr(j, "host", p->host);
+    json_ku64(j, "pid", p->pid);
+    if (p->attempt > 0)
+        json_ku64(j, "attempt", p->attempt);
+    else
+        json_knull(j, "attempt");
+    json_kstr(j, "journal", p->journal_id);
+}
+
+/* The attempts are the ledger's: the run's view has them, where it can be had. */
+static void take_attempts(struct gather *g, struct server *s, str run)
+{
+    struct err ignored = {0};
+    struct run_view *v = run_view_open(s->runs, run, &ignored);
+    if (v == NULL)
+        return;
+    const struct record_set *all = &v->decoder.set;
+    for (uint32_t i = 0; i < g->decoder.set.n_processes; i++) {
+        struct record_process *p = &g->decoder.set.processes[i];
+        for (uint32_t k = 0; k < all->n_processes; k++)
+            if (str_eq(all->processes[k].journal_id, p->journal_id))
+                p->attempt = all->processes[k].attempt;
+    }
+    run_view_close(v);
 }
 
 bool series_put_list(struct server *s, str run, struct arena *a, struct json *j, struct err *e)
 {
     struct gather g;
     bool ok = gather_open(&g, s, run, (str){0}, a, e) && list_blocks(&g, e) && list_records(&g, e);
+    if (ok)
+        take_attempts(&g, s, run);
     json_object(j);
     json_key(j, "metrics");
     json_array(j);
@@ -183,7 +210,7 @@ bool series_put_list(struct server *s, str run, struct arena *a, struct json *j,
         json_kstr(j, "name", x->name);
         json_kstr(j, "unit", unit_of(x->name));
         json_kstr(j, "kind", x->kind);
-        put_rank(&g, x, j);
+        put_process(&g, x, j);
         json_ku64(j, "count", x->count);
         json_kf64(j, "last", x->last);
         json_end(j);
@@ -329,7 +356,7 @@ static void thin(struct series *s, int64_t from_ns, int64_t slot_ns)
 static void put_point(const struct block_bucket *b, struct json *j)
 {
     json_array(j);
-    json_i64(j, b->from_ns);
+    json_strf(j, "%lld", (long long)b->from_ns); /* text: docs/formats/api.md */
     json_f64(j, b->min);
     json_f64(j, b->n_finite > 0 ? b->sum / (double)b->n_finite : b->min);
     json_f64(j, b->max);
@@ -357,7 +384,7 @@ static void put_series(struct gather *g, const struct series_request *r, struct 
             thinned = true;
         }
         json_object(j);
-        put_rank(g, s, j);
+        put_process(g, s, j);
         json_key(j, "points");
         json_array(j);
         for (uint32_t i = 0; i < s->n_buckets; i++)
@@ -384,6 +411,7 @@ bool series_put_points(struct server *s, str run, const struct series_request *r
                      STR_ARG(r->name));
     json_object(j);
     if (ok) {
+        take_attempts(&g, s, run);
         json_kstr(j, "name", r->name);
         json_kstr(j, "unit", unit_of(r->name));
         json_kcstr(j, "x", "time");

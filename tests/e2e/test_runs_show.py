@@ -72,6 +72,31 @@ def test_runs_list_says_how_a_run_went(tmp_path):
     assert float(listed["wall_s"]) == pytest.approx((ends[1] - ends[0]) % 60, abs=1e-6)
 
 
+def metrics(data, *words):
+    env = os.environ | {"TACHO_DATA": str(data)}
+    return subprocess.run([TACHO, "metrics", "last", *words], env=env, capture_output=True, text=True, timeout=60)
+
+
+def test_metrics_tell_attempts_apart(tmp_path):
+    log = "import tachograph as t; run = t.init(); run.log({\"loss\": 1.0}); run.finish()"
+    command = f"PYTHONPATH={ROOT / 'python'} TACHO_SHIP=off {sys.executable} -c '{log}'"
+    show(tmp_path, command)
+    _, _, rows = show(tmp_path, command, "--resume")
+    listed = list(csv.DictReader(metrics(tmp_path, "--csv").stdout.splitlines()))
+    assert len({(r["name"], r["process"]) for r in listed}) == len(listed)
+    assert [(r["name"], r["attempt"]) for r in listed if r["name"] in ("loss", "load_1m")] == \
+        [("load_1m", "1"), ("loss", "1"), ("load_1m", "2"), ("loss", "2")]
+    assert {r["process"] for r in listed} <= {f"{p['host']}/{p['pid']}" for p in rows["processes"]}
+
+
+def test_a_metric_that_no_process_has(tmp_path):
+    show(tmp_path, "true")
+    got = metrics(tmp_path, "load_1m", "nope")
+    assert got.returncode == 3 and got.stdout == "" and got.stderr.count("\n") == 1
+    assert "no metric 'nope'" in got.stderr and "load_1m" in got.stderr
+    assert metrics(tmp_path, "load_1m").returncode == 0
+
+
 def test_a_run_that_is_killed(tmp_path):
     status, run, rows = show(tmp_path, "kill -9 $$")
     assert status == 137 and (run["phase"], run["reason"]) == ("FAILED", "signal")

@@ -12,6 +12,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import threading
 import time
 
@@ -184,6 +185,10 @@ def test_ingest_takes_each_record_once(server):
     assert late["new_records"] == 1 and late["missing"] == []
     points = server.get("runs/run1/metrics?name=loss&points=100")["series"][0]["points"]
     assert [p[2] for p in points] == [1.0, 2.0, 3.0]
+    assert [p[0] for p in points] == [str(1_790_000_000_000_001_000 + n * 1_000_000_000) for n in (1, 2, 3)]
+    rank = {"rank": 0, "host": "host-9", "pid": 42, "attempt": 1, "journal": journal.hex()}
+    assert rank.items() <= server.get("runs/run1/metrics")["metrics"][0].items()
+    assert rank.items() <= server.get("runs/run1/metrics?name=loss&points=9")["series"][0].items()
     assert server.ask("POST", "/api/v1/journal", header(journal, "other"))[0] == 409
 
 
@@ -343,7 +348,7 @@ def test_upload_tools_and_trace(server):
     assert server.ask("GET", "/api/v1/sessions/up~s1/targets/host-0")[1] == content
     assert server.get("sessions/up~s1/tools/summary")["events"] == session["targets"][0]["events"]
     trace = server.get("sessions/up~s1/trace")
-    assert trace["targets"][0]["planes"]
+    assert trace["targets"][0]["planes"] and isinstance(trace["origin_ns"], str) and int(trace["origin_ns"]) >= 0
     for bad in ("up~s1%2f..%2f..", "..~..", "up~nothing", "up"):
         assert server.ask("GET", f"/api/v1/sessions/{bad}")[0] == 404, bad
     assert server.ask("GET", "/api/v1/sessions/up~s1/tools/nothing")[0] == 404
@@ -361,6 +366,29 @@ def test_a_parser_that_crashes_fails_its_job_alone(tmp_path):
     assert server.ask("POST", "/api/v1/journal", header(b"c" * 16, "other") + metric(1, 1.0))[0] == 200
     assert server.get("runs/other/metrics")["metrics"]
     assert server.stop() == 0
+
+
+def numbers(value):
+    """All of a document's numbers, with the keys above them."""
+    if isinstance(value, dict | list):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        return [(f"{key}.{path}", n) for key, below in items for path, n in numbers(below)]
+    return [("", value)] if isinstance(value, int | float) else []
+
+
+def test_every_number_is_one_that_javascript_holds(server):
+    subprocess.run([BIN, "run", "--name", "exact", "--data", str(server.data), "--", sys.executable, "-c", (
+        "import tachograph as t\nr = t.init()\nfor n in range(3):\n    with r.record(t.Event.STEP, n): pass\n"
+        "    r.log({'loss': 1.0}, step=n)\nr.finish()")], check=True, timeout=60,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "python"), "TACHO_SHIP": "off"})
+    run = server.wait("runs?q=exact", lambda a: a["items"] and a["items"][0]["phase"] == "COMPLETED")["items"][0]["run"]
+    upload(server, profile())
+    server.wait("sessions/up~s1", lambda s: s["report_status"] != "pending")
+    pages = [f"runs/{run}{p}" for p in ("", "/ledger", "/steps", "/metrics", "/metrics?name=loss", "/hosts", "/events",
+                                        "/sessions", "/report", "/output")]
+    for page in [*pages, "runs", "sessions/up~s1", "sessions/up~s1/trace", "sessions/up~s1/report", "server", "tokens"]:
+        document = server.get(page)
+        assert [(where, n) for where, n in numbers(document) if abs(n) >= 2**53] == [], page
 
 
 def test_follows_its_own_folder(server):

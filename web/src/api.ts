@@ -20,10 +20,10 @@ export interface Ledger {
   warnings: { code: string; message: string; count: number }[]
   segments: Segment[]; attempts_list: Attempt[]
 }
-export interface Step { step: number; from_ns: string | number; duration_ns: number; attempt: number; wasted: boolean }
-export interface Metric { name: string; unit: string; kind: 'metric' | 'system'; rank: Maybe<number>; count: number; last: Maybe<number> }
-export type Point = [number | string, Maybe<number>, Maybe<number>, Maybe<number>, Maybe<number>, Maybe<number>]
-export interface Series { name: string; unit: string; series: { rank: Maybe<number>; host: Maybe<string>; points: Point[] }[]; seconds_per_point: Maybe<number> }
+export interface Step { step: number; from_ns: string; duration_ns: number; attempt: number; wasted: boolean }
+export interface Metric { name: string; unit: string; kind: 'metric' | 'system'; rank: Maybe<number>; host: Maybe<string>; pid: number; attempt: Maybe<number>; journal: string; count: number; last: Maybe<number> }
+export type Point = [string, Maybe<number>, Maybe<number>, Maybe<number>, Maybe<number>, Maybe<number>]
+export interface Series { name: string; unit: string; series: { rank: Maybe<number>; host: Maybe<string>; pid: number; attempt: Maybe<number>; journal: string; points: Point[] }[]; seconds_per_point: Maybe<number> }
 export interface Session {
   session: string; run: Maybe<string>; name: Maybe<string>; kind: Maybe<string>; from: Maybe<string>; to: Maybe<string>; duration_s: Maybe<number>
   size_bytes: Maybe<number>; targets: number | Target[]; status: Maybe<string>; report_status: Maybe<string>; findings: Maybe<number>; first_finding: Maybe<string>; report_error?: Maybe<string>
@@ -40,7 +40,7 @@ export interface Column { name: string; title: string; unit: string; type: strin
 export interface ToolTable { table?: string; title?: string; columns: Column[]; values?: Record<string, unknown>; rows: unknown[][]; notes?: { code: string; message: string; count: number }[] }
 export interface TraceLine { line: number; name: string; events: number; max_depth: number; busy_ps: Maybe<number> }
 export interface Trace {
-  origin_ns: string | number; start_ps: number; end_ps: number; device_start_ps: Maybe<number>; device_end_ps: Maybe<number>
+  origin_ns: string; start_ps: number; end_ps: number; device_start_ps: Maybe<number>; device_end_ps: Maybe<number>
   targets: { target: string; host: Maybe<string>; planes: { name: string; kind: string; lines: TraceLine[] }[] }[]
 }
 export interface Tile { level: number; position: number; bucket_ps: number; names: string[]; lines: { line: number; events: number[][]; cells: number[][] }[] }
@@ -77,4 +77,4 @@ export async function login(token: string): Promise<boolean> {
   return answer.ok
 }
 /** Wall nanoseconds (text, they exceed 2^53) as milliseconds. */
-export const ms = (ns: string | number) => Number(ns) / 1e6
+export const ms = (ns: string) => Number(ns) / 1e6
