@@ -12,13 +12,6 @@
 #include "server/run_filter.h"
 #include "server/run_summary.h"
 
-static str time_text(struct arena *a, int64_t wall_ns)
-{
-    char text[CLOCK_RFC3339_MAX];
-    const size_t n = clock_format_rfc3339(wall_ns, text);
-    return arena_str(a, (str){text, n});
-}
-
 /* Leaves the runs that fit --filter; the others' journals are read once each. */
 static bool keep_fitting(struct cli *cli, struct arena *a, const char *data, struct run_found *runs,
                          uint32_t *n, struct err *e)
@@ -42,8 +35,8 @@ static bool keep_fitting(struct cli *cli, struct arena *a, const char *data, str
 }
 
 /* A row of what the run object of the API says, docs/formats/api.md. */
-static void put_run(struct arena *a, const struct run_found *found, const struct run_view *v,
-                    struct cell *row)
+static void put_run(const struct cli *cli, struct arena *a, const struct run_found *found,
+                    const struct run_view *v, struct cell *row)
 {
     struct run_summary s;
     run_summary_make(v, clock_wall_ns(), a, &s);
@@ -56,15 +49,15 @@ static void put_run(struct arena *a, const struct run_found *found, const struct
     row[3] = cell_text(arena_str(a, str_from(s.phase)));
     if (s.reason != NULL)
         row[4] = cell_text(arena_str(a, str_from(s.reason)));
-    row[5] = cell_text(time_text(a, s.started_ns));
+    row[5] = table_out_time(cli, a, s.started_ns);
     row[6] = cell_f64((double)wall_ns / 1e9);
     if (s.n_attempts > 0)
         row[7] = cell_u64(s.n_attempts);
 }
 
 /* A run that cannot be read is listed with what its first records said. */
-static struct table *runs_table(struct arena *a, const char *data, const struct run_found *runs,
-                                uint32_t n)
+static struct table *runs_table(const struct cli *cli, struct arena *a, const char *data,
+                                const struct run_found *runs, uint32_t n)
 {
     struct table *t = table_new(a, S("runs"), S("Runs"));
     if (t == NULL)
@@ -89,7 +82,7 @@ static struct table *runs_table(struct arena *a, const char *data, const struct 
             table_note(t, S("unreadable_run"), 1, "%s", why.msg);
             continue;
         }
-        put_run(a, &runs[i], &v, row);
+        put_run(cli, a, &runs[i], &v, row);
         run_view_unload(&v);
     }
     return t;
@@ -114,7 +107,7 @@ bool cmd_runs(struct cli *cli, int argc, char **argv, struct err *e)
     arena_init(&a, "runs", LIMIT_ARENA_REQUEST_BYTES);
     bool ok = run_find_all(&a, data, &runs, &n, e) && keep_fitting(cli, &a, data, runs, &n, e);
     if (ok) {
-        const struct table *t = runs_table(&a, data, runs, n);
+        const struct table *t = runs_table(cli, &a, data, runs, n);
         ok = t == NULL ? arena_full(&a, e) : table_ok(t, e) && table_out(cli, t, e);
     }
     arena_release(&a);

@@ -14,16 +14,7 @@ static struct cell text_or_unknown(str s)
     return s.n > 0 ? cell_text(s) : cell_unknown();
 }
 
-static struct cell time_cell(struct arena *a, int64_t wall_ns)
-{
-    char text[CLOCK_RFC3339_MAX];
-    if (wall_ns == 0)
-        return cell_unknown();
-    const size_t n = clock_format_rfc3339(wall_ns, text);
-    return cell_text(arena_str(a, (str){text, n}));
-}
-
-static struct table *run_table(struct arena *a, const struct run_view *v,
+static struct table *run_table(const struct cli *cli, struct arena *a, const struct run_view *v,
                                const struct run_summary *s)
 {
     struct table *t = table_new(a, S("run"), S("Run"));
@@ -35,9 +26,9 @@ static struct table *run_table(struct arena *a, const struct run_view *v,
     table_value(t, S("phase"), S("Phase"), cell_text(str_from(s->phase)), S(""));
     table_value(t, S("reason"), S("Reason"), text_or_unknown(str_from(s->reason)), S(""));
     table_value(t, S("health"), S("Health"), cell_text(str_from(s->health)), S(""));
-    table_value(t, S("started"), S("Started"), time_cell(a, s->started_ns), S(""));
-    table_value(t, S("ended"), S("Ended"), time_cell(a, s->ended_ns), S(""));
-    table_value(t, S("last"), S("Last record"), time_cell(a, s->last_ns), S(""));
+    table_value(t, S("started"), S("Started"), table_out_time(cli, a, s->started_ns), S(""));
+    table_value(t, S("ended"), S("Ended"), table_out_time(cli, a, s->ended_ns), S(""));
+    table_value(t, S("last"), S("Last record"), table_out_time(cli, a, s->last_ns), S(""));
     table_value(t, S("attempts"), S("Attempts"),
                 s->n_attempts > 0 ? cell_u64(s->n_attempts) : cell_unknown(), S(""));
     table_value(t, S("hosts"), S("Hosts"), cell_u64(s->n_hosts), S(""));
@@ -64,7 +55,8 @@ static const struct record *end_of(const struct record_set *set, uint32_t proces
     return end;
 }
 
-static struct table *process_table(struct arena *a, const struct record_set *set)
+static struct table *process_table(const struct cli *cli, struct arena *a,
+                                   const struct record_set *set)
 {
     struct table *t = table_new(a, S("processes"), S("Processes"));
     static const struct {
@@ -97,8 +89,8 @@ static struct table *process_table(struct arena *a, const struct record_set *set
         row[2] = p->rank >= 0 ? cell_i64(p->rank) : cell_unknown();
         row[3] = cell_text(arena_printf(a, "%u", p->pid));
         row[4] = cell_text(p->runner ? S("tacho run") : S("workload"));
-        row[5] = time_cell(a, p->start_ns);
-        row[6] = time_cell(a, p->last_ns);
+        row[5] = table_out_time(cli, a, p->start_ns);
+        row[6] = table_out_time(cli, a, p->last_ns);
         row[7] = end != NULL && end->signal == 0 ? cell_i64(end->code) : cell_unknown();
         row[8] = end != NULL && end->signal != 0 ? cell_i64(end->signal) : cell_unknown();
         row[9] = cell_u64(p->n_records);
@@ -108,7 +100,8 @@ static struct table *process_table(struct arena *a, const struct record_set *set
     return t;
 }
 
-static struct table *session_table(struct arena *a, const struct record_set *set)
+static struct table *session_table(const struct cli *cli, struct arena *a,
+                                   const struct record_set *set)
 {
     struct table *t = table_new(a, S("sessions"), S("Profile sessions"));
     if (t == NULL)
@@ -124,15 +117,34 @@ static struct table *session_table(struct arena *a, const struct record_set *set
         if (row != NULL) {
             row[0] = text_or_unknown(doc_text(d, "session", a));
             row[1] = text_or_unknown(doc_text(d, "kind", a));
-            row[2] = time_cell(a, r->wall_ns);
+            row[2] = table_out_time(cli, a, r->wall_ns);
         }
         doc_free(d);
     }
     return t;
 }
 
+/* One row a line for a person, one a stream for a program. */
+static void add_output(const struct cli *cli, struct arena *a, struct table *t, uint32_t pid,
+                       int32_t stream, str text)
+{
+    const bool by_line = cli->output == CLI_OUTPUT_TEXT;
+    str line = text, rest = text;
+    for (bool more = true; more; more = by_line && rest.n > 0) {
+        if (by_line)
+            (void)str_cut(rest, '\n', &line, &rest);
+        struct cell *row = table_row(t);
+        if (row == NULL)
+            return;
+        row[0] = cell_text(arena_printf(a, "%u", pid));
+        row[1] = cell_text(stream == 1 ? S("stdout") : S("stderr"));
+        row[2] = cell_text(line);
+    }
+}
+
 /* The newest tail of each stream of each attempt's `tacho run`. */
-static struct table *output_table(struct arena *a, const struct record_set *set)
+static struct table *output_table(const struct cli *cli, struct arena *a,
+                                  const struct record_set *set)
 {
     struct table *t = table_new(a, S("output"), S("Tail of the output"));
     if (t == NULL)
@@ -147,12 +159,8 @@ static struct table *output_table(struct arena *a, const struct record_set *set)
                 if (set->records[i].process == p && set->records[i].kind == RECORD_OUTPUT &&
                     set->records[i].code == stream)
                     newest = &set->records[i];
-            struct cell *row = newest == NULL || newest->text.n == 0 ? NULL : table_row(t);
-            if (row == NULL)
-                continue;
-            row[0] = cell_text(arena_printf(a, "%u", set->processes[p].pid));
-            row[1] = cell_text(stream == 1 ? S("stdout") : S("stderr"));
-            row[2] = cell_text(newest->text);
+            if (newest != NULL)
+                add_output(cli, a, t, set->processes[p].pid, stream, newest->text);
         }
     return t;
 }
@@ -162,8 +170,8 @@ static bool show(struct cli *cli, struct arena *a, const struct run_view *v, str
     struct run_summary s;
     run_summary_make(v, clock_wall_ns(), a, &s);
     const struct record_set *set = &v->decoder.set;
-    struct table *tables[] = {run_table(a, v, &s), process_table(a, set), session_table(a, set),
-                              output_table(a, set)};
+    struct table *tables[] = {run_table(cli, a, v, &s), process_table(cli, a, set),
+                              session_table(cli, a, set), output_table(cli, a, set)};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         if (tables[i] == NULL)
             return arena_full(a, e);
