@@ -128,8 +128,3 @@ struct device_info device_info_of(const struct trace_plane *p, struct arena *a)
     d.vmem_write_gb = plane_f64(p, S("peak_vmem_wr_bw_gigabytes_per_second"));
     return d;
 }
-
-double device_ridge(const struct device_info *d)
-{
-    return d->hbm_gb > 0 ? d->peak_tera_flops * 1e3 / d->hbm_gb : 0;
-}

@@ -20,7 +20,4 @@ struct device_info {
 
 struct device_info device_info_of(const struct trace_plane *plane, struct arena *a);
 
-/* FLOP a byte at which compute and HBM bind alike; 0 = unknown. */
-double device_ridge(const struct device_info *d);
-
 #endif

@@ -189,10 +189,3 @@ bool op_may_use_matrix_units(str op_name)
             return true;
     return has_any(op_name, words, sizeof words / sizeof *words);
 }
-
-bool kernel_is_16_bit(str kernel_name)
-{
-    static const char *const words[] = {"half", "fp16",  "bf16",   "bfloat16", "f16",
-                                        "h884", "h1688", "h16816", "nvjet_h",  "nvjet_t"};
-    return has_any(kernel_name, words, sizeof words / sizeof *words);
-}

@@ -34,7 +34,5 @@ enum framework_kind copy_kind(str event_name);
 bool kernel_uses_matrix_units(str kernel_name);
 /* True when the operation could use them. */
 bool op_may_use_matrix_units(str op_name);
-/* True when the kernel's name says that it computes in 16 bits or fewer. */
-bool kernel_is_16_bit(str kernel_name);
 
 #endif

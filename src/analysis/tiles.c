@@ -159,37 +159,6 @@ static bool view_summary(const struct tool_request *r, struct json *j)
     return true;
 }
 
-static void write_stats(struct json *j, const char *key, struct trace_stats stats)
-{
-    json_key(j, key);
-    json_object(j);
-    for (uint32_t i = 0; i < stats.n; i++) {
-        const struct trace_stat *s = &stats.items[i];
-        json_key_str(j, s->name);
-        switch (s->type) {
-        case TRACE_STAT_F64:
-            json_f64(j, s->f64);
-            break;
-        case TRACE_STAT_U64:
-            json_u64(j, s->u64);
-            break;
-        case TRACE_STAT_I64:
-            json_i64(j, s->i64);
-            break;
-        case TRACE_STAT_STR:
-            json_str(j, s->text);
-            break;
-        case TRACE_STAT_BYTES:
-            json_strf(j, "<%zu bytes>", s->text.n);
-            break;
-        case TRACE_STAT_NONE:
-            json_null(j);
-            break;
-        }
-    }
-    json_end(j);
-}
-
 /* The event at index on the line. */
 static bool event_at(const struct trace *t, const struct trace_line *line, uint64_t index,
                      struct arena *a, struct trace_event *out, struct err *e)
@@ -233,8 +202,14 @@ static bool view_event(const struct tool_request *r, struct arena *a, struct jso
     json_ku64(j, "depth", ev.depth);
     if (m != NULL && m->display_name.n > 0)
         json_kstr(j, "long_name", m->name);
-    write_stats(j, "stats", stats);
-    write_stats(j, "metadata", m == NULL ? (struct trace_stats){0} : m->stats);
+    json_key(j, "stats");
+    json_object(j);
+    tool_print_stats(j, stats);
+    json_end(j);
+    json_key(j, "metadata");
+    json_object(j);
+    tool_print_stats(j, m == NULL ? (struct trace_stats){0} : m->stats);
+    json_end(j);
     json_end(j);
     return true;
 }

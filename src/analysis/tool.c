@@ -116,3 +116,31 @@ bool tool_print(const struct tool *tool, const struct tool_request *r, enum tool
     arena_release(&a);
     return ok;
 }
+
+void tool_print_stats(struct json *j, struct trace_stats stats)
+{
+    for (uint32_t i = 0; i < stats.n; i++) {
+        const struct trace_stat *s = &stats.items[i];
+        json_key_str(j, s->name);
+        switch (s->type) {
+        case TRACE_STAT_F64:
+            json_f64(j, s->f64);
+            break;
+        case TRACE_STAT_U64:
+            json_u64(j, s->u64);
+            break;
+        case TRACE_STAT_I64:
+            json_i64(j, s->i64);
+            break;
+        case TRACE_STAT_STR:
+            json_str(j, s->text);
+            break;
+        case TRACE_STAT_BYTES:
+            json_strf(j, "<%zu bytes>", s->text.n);
+            break;
+        case TRACE_STAT_NONE:
+            json_null(j);
+            break;
+        }
+    }
+}

@@ -54,6 +54,8 @@ const struct tool *tool_find(str name);
 str tool_param(const struct tool_request *r, str key);
 /* The trace of that host (whole name), or NULL; an empty name is the first trace. */
 struct trace *tool_trace(const struct tool_request *r, str host);
+/* Each stat as a member of the open object; bytes as their number, a stat without a value as null. */
+void tool_print_stats(struct json *j, struct trace_stats stats);
 
 /* Runs the tool: ERR_USAGE for a parameter that it does not know. */
 enum tool_format { TOOL_TEXT = 0, TOOL_JSON, TOOL_CSV, TOOL_XPROF };

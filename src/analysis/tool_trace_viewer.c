@@ -19,31 +19,6 @@ static void write_meta(struct json *j, const char *what, uint64_t pid, const uin
     json_end(j);
 }
 
-static void write_stat(struct json *j, const struct trace_stat *s)
-{
-    json_key_str(j, s->name);
-    switch (s->type) {
-    case TRACE_STAT_F64:
-        json_f64(j, s->f64);
-        break;
-    case TRACE_STAT_U64:
-        json_u64(j, s->u64);
-        break;
-    case TRACE_STAT_I64:
-        json_i64(j, s->i64);
-        break;
-    case TRACE_STAT_STR:
-        json_str(j, s->text);
-        break;
-    case TRACE_STAT_BYTES:
-        json_strf(j, "<%zu bytes>", s->text.n);
-        break;
-    case TRACE_STAT_NONE:
-        json_null(j);
-        break;
-    }
-}
-
 static bool write_event(struct json *j, const struct trace *t, const struct trace_line *line,
                         const struct trace_event *ev, uint64_t pid, uint64_t tid, struct arena *a,
                         struct err *e)
@@ -65,8 +40,7 @@ static bool write_event(struct json *j, const struct trace *t, const struct trac
     if (stats.n > 0) {
         json_key(j, "args");
         json_object(j);
-        for (uint32_t i = 0; i < stats.n; i++)
-            write_stat(j, &stats.items[i]);
+        tool_print_stats(j, stats);
         json_end(j);
     }
     json_end(j);

@@ -169,12 +169,6 @@ void xspace_writer_stat_str(struct xspace_writer *w, struct xspace_line_out *l, 
     stat_end(w, l, &body);
 }
 
-void xspace_writer_drop_stats(struct xspace_line_out *l)
-{
-    if (l != NULL)
-        l->stats.n = l->stats_from;
-}
-
 static bool line_grow(struct xspace_line_out *l)
 {
     if (l->n_events < l->capacity)

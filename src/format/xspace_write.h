@@ -76,8 +76,6 @@ void xspace_writer_stat_str(struct xspace_writer *w, struct xspace_line_out *l, 
                             str value);
 void xspace_writer_event(struct xspace_writer *w, struct xspace_line_out *l, str name,
                          int64_t start_ns, uint32_t sub_ps, uint64_t dur_ps);
-/* Forgets the stats given since the last event. */
-void xspace_writer_drop_stats(struct xspace_line_out *l);
 void xspace_writer_warn(struct xspace_writer *w, str text);
 void xspace_writer_host(struct xspace_writer *w, str name);
 MUST_CHECK bool xspace_writer_save(struct xspace_writer *w, int fd, struct err *e);

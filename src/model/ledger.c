@@ -20,11 +20,6 @@ const char *ledger_category_family(enum ledger_category c)
     return (unsigned)c < LEDGER_N_CATEGORIES ? categories[c].family.p : "other";
 }
 
-const char *ledger_category_meaning(enum ledger_category c)
-{
-    return (unsigned)c < LEDGER_N_CATEGORIES ? categories[c].meaning.p : "";
-}
-
 bool ledger_check(const struct ledger *l)
 {
     int64_t at = l->from_ns, sum = 0;

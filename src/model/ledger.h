@@ -15,7 +15,6 @@ enum ledger_category {
 };
 const char *ledger_category_word(enum ledger_category c);
 const char *ledger_category_family(enum ledger_category c);
-const char *ledger_category_meaning(enum ledger_category c);
 
 struct ledger_segment {
     int64_t from_ns, to_ns; /* wall */

@@ -7,31 +7,6 @@
 
 #include "base/limits.h"
 
-static const struct {
-    enum record_phase phase;
-    str word;
-} phase_words[] = {
-#define X(name, value, word, category, meaning) {PHASE_##name, STR_INIT(word)},
-#include "model/phases.def"
-#undef X
-};
-
-const char *record_phase_word(enum record_phase p)
-{
-    for (size_t i = 0; i < sizeof phase_words / sizeof phase_words[0]; i++)
-        if (phase_words[i].phase == p)
-            return phase_words[i].word.p;
-    return "unknown";
-}
-
-enum record_phase record_phase_find(str word)
-{
-    for (size_t i = 0; i < sizeof phase_words / sizeof phase_words[0]; i++)
-        if (str_eq(phase_words[i].word, word))
-            return phase_words[i].phase;
-    return PHASE_NONE;
-}
-
 void record_set_init(struct record_set *s, size_t cap_bytes)
 {
     memset(s, 0, sizeof *s);

@@ -36,8 +36,6 @@ enum record_phase {
 #include "model/phases.def"
 #undef X
 };
-const char *record_phase_word(enum record_phase p);
-enum record_phase record_phase_find(str word); /* PHASE_NONE when unknown */
 
 struct record {
     enum record_kind kind;

@@ -89,14 +89,6 @@ uint32_t table_find_column(const struct table *t, str name)
     return UINT32_MAX;
 }
 
-const struct cell *table_find_value(const struct table *t, str name)
-{
-    for (uint32_t i = 0; i < t->n_values; i++)
-        if (str_eq(t->values[i].column.name, name))
-            return &t->values[i].cell;
-    return NULL;
-}
-
 static double as_f64(const struct cell *c)
 {
     switch (c->type) {

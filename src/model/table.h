@@ -74,7 +74,6 @@ void table_note(struct table *t, str code, uint64_t count, const char *format, .
     PRINTF_LIKE(4, 5);
 /* Column index, or UINT32_MAX. */
 uint32_t table_find_column(const struct table *t, str name);
-const struct cell *table_find_value(const struct table *t, str name);
 /* Stable sort by one column; unknown cells last. */
 enum table_order { TABLE_ASCENDING = 0, TABLE_DESCENDING };
 void table_sort(struct table *t, uint32_t column, enum table_order order);

@@ -225,7 +225,7 @@ void table_print_text(const struct table *t, const struct table_style *style, st
     }
 }
 
-static void json_cell(struct json *j, const struct cell *c)
+void cell_print_json(struct json *j, const struct cell *c)
 {
     if (!c->known) {
         json_null(j);
@@ -290,7 +290,7 @@ static void json_one(const struct table *t, struct json *j)
     json_object(j);
     for (uint32_t i = 0; i < t->n_values; i++) {
         json_key_str(j, t->values[i].column.name);
-        json_cell(j, &t->values[i].cell);
+        cell_print_json(j, &t->values[i].cell);
     }
     json_end(j);
     json_key(j, "rows");
@@ -298,7 +298,7 @@ static void json_one(const struct table *t, struct json *j)
     for (uint32_t r = 0; r < t->n_rows; r++) {
         json_array(j);
         for (uint32_t c = 0; c < t->n_columns; c++)
-            json_cell(j, table_cell(t, r, c));
+            cell_print_json(j, table_cell(t, r, c));
         json_end(j);
     }
     json_end(j);

@@ -18,6 +18,8 @@ struct table_style {
 void table_print_text(const struct table *t, const struct table_style *style, struct buf *out);
 void table_print_json(const struct table *t, struct json *j);
 void table_print_csv(const struct table *t, struct buf *out); /* RFC 4180, header line first */
+/* One value as JSON; null when it is not known. */
+void cell_print_json(struct json *j, const struct cell *c);
 
 /* Text that cannot steer a terminal: control characters (C1 too) and what is not UTF-8 escaped as \xNN.
  * cell_format leaves text as it is: pass what others wrote through this first. */

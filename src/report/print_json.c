@@ -3,33 +3,6 @@
 #include "report/build.h"
 #include "report/print.h"
 
-static void put_cell(struct json *j, const char *key, const struct cell *c)
-{
-    json_key(j, key);
-    if (!c->known) {
-        json_null(j);
-        return;
-    }
-    switch (c->type) {
-    case CELL_TEXT:
-        json_str(j, c->text);
-        return;
-    case CELL_I64:
-        json_i64(j, c->i64);
-        return;
-    case CELL_U64:
-        json_u64(j, c->u64);
-        return;
-    case CELL_F64:
-        json_f64(j, c->f64);
-        return;
-    case CELL_BOOL:
-        json_bool(j, c->yes);
-        return;
-    }
-    json_null(j);
-}
-
 static void put_texts(struct json *j, const char *key, const str *items, uint32_t n)
 {
     json_key(j, key);
@@ -46,9 +19,11 @@ static void put_impact(struct json *j, const struct finding_impact *i)
     json_kstr(j, "metric", i->metric);
     const struct cell amount = i->percent < 0 ? cell_unknown() : cell_f64(i->amount);
     const struct cell percent = i->percent < 0 ? cell_unknown() : cell_f64(i->percent);
-    put_cell(j, "amount", &amount);
+    json_key(j, "amount");
+    cell_print_json(j, &amount);
     json_kstr(j, "unit", i->unit);
-    put_cell(j, "percent", &percent);
+    json_key(j, "percent");
+    cell_print_json(j, &percent);
     json_kstr(j, "bound", i->bound);
     json_end(j);
 }
@@ -67,7 +42,8 @@ static void put_finding(struct json *j, const struct finding *f)
         json_object(j);
         json_kstr(j, "tool", f->evidence[i].tool);
         json_kstr(j, "metric", f->evidence[i].metric);
-        put_cell(j, "value", &f->evidence[i].value);
+        json_key(j, "value");
+        cell_print_json(j, &f->evidence[i].value);
         json_kstr(j, "unit", f->evidence[i].unit);
         json_kstr(j, "where", f->evidence[i].where);
         json_end(j);
@@ -126,7 +102,8 @@ void report_print_json(const struct report *r, struct json *j)
     for (uint32_t i = 0; i < r->n_key_metrics; i++) {
         json_object(j);
         json_kstr(j, "name", r->key_metrics[i].column.name);
-        put_cell(j, "value", &r->key_metrics[i].cell);
+        json_key(j, "value");
+        cell_print_json(j, &r->key_metrics[i].cell);
         json_kstr(j, "unit", r->key_metrics[i].column.unit);
         json_end(j);
     }

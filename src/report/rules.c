@@ -22,11 +22,6 @@ const char *rules_id(enum finding_kind kind)
     return kinds[kind].id;
 }
 
-const char *rules_title(enum finding_kind kind)
-{
-    return kinds[kind].title;
-}
-
 static enum finding_priority priority_of(enum finding_kind kind, const struct finding_dose *d)
 {
     enum finding_priority p = d->percent >= P0_PERCENT   ? FINDING_P0

@@ -35,7 +35,6 @@ void rules_evidence(struct rules *x, struct finding *f, const char *tool, const 
 void rules_abstain(struct rules *x, enum finding_kind kind, const char *missing);
 str rules_duration(struct rules *x, int64_t ns);
 const char *rules_id(enum finding_kind kind);
-const char *rules_title(enum finding_kind kind);
 
 void rules_of_run(struct rules *x);
 void rules_of_profile(struct rules *x);
