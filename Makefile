@@ -71,7 +71,7 @@ bench:
 
 fuzz:
 	@echo "make fuzz: libFuzzer on every parser, FUZZ_SECONDS=$${FUZZ_SECONDS:-60} each (clang)."
-	@tools/bootstrap check
+	@tools/bootstrap fuzz
 	@tools/run-fuzz
 
 lint:
