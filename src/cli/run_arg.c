@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "format/entries.h"
+#include "format/profile_open.h"
 #include "journal/reader.h"
 #include "journal/run_identity.h"
 
@@ -76,6 +77,20 @@ bool run_arg_find(struct cli *cli, const char *run, enum run_arg_kind *kind,
     return ok;
 }
 
+/* A folder or file with profiles, given for a run: e says which command takes it. */
+static bool is_profile(enum run_arg_kind kind, const char *path, struct err *e)
+{
+    struct profile_source s;
+    struct err ignored = {0};
+    if (kind == RUN_ARG_FILE ? !profile_is_file(path) : !profile_find(&s, path, &ignored))
+        return false;
+    if (kind != RUN_ARG_FILE)
+        profile_source_release(&s);
+    err_set(e, ERR_PARSE, "'%s' %s, not a run: tacho report and tacho tool take it", path,
+            kind == RUN_ARG_FILE ? "is a profile" : "holds profiles");
+    return true;
+}
+
 bool run_arg_load(struct cli *cli, const char *run, struct record_set *out,
                   char dir[static RUN_ARG_PATH_MAX], struct err *e)
 {
@@ -88,6 +103,8 @@ bool run_arg_load(struct cli *cli, const char *run, struct record_set *out,
         ok = journal_decode_run(out, dir, e);
     else if (kind == RUN_ARG_JOURNAL)
         ok = journal_decode_file(out, dir, e);
+    else if (is_profile(kind, dir, e))
+        return false;
     else
         return err_at(e, ERR_PARSE, 0, "'%s' is neither a journal nor a run folder of ours", dir);
     if (!ok)
@@ -107,5 +124,9 @@ bool run_arg_load_any(struct cli *cli, const char *run, struct record_set *out,
         record_set_release(out);
         return run_arg_load(cli, run, out, dir, e);
     }
-    return entries_load(out, dir, e) || err_wrap(e, "cannot read '%s' as a run", dir);
+    if (entries_load(out, dir, e))
+        return true;
+    if (kind == RUN_ARG_FOLDER && e->code == ERR_NOT_FOUND && is_profile(kind, dir, e))
+        return false;
+    return err_wrap(e, "cannot read '%s' as a run", dir);
 }

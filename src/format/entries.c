@@ -8,9 +8,11 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/limits.h"
+#include "format/xspace.h"
 
-#define LATEST_S 8.0e9  /* beyond this differences of nanoseconds do not fit */
-#define LONGEST_S 1.0e9 /* of one save or restore */
+#define LATEST_S 8.0e9    /* beyond this differences of nanoseconds do not fit */
+#define HEAD_BYTES 65536u /* in which a trace says that it is one */
+#define LONGEST_S 1.0e9   /* of one save or restore */
 
 struct parse { /* one file being read */
     struct record_set *set;
@@ -397,35 +399,47 @@ static bool is_gzip(str text)
     return str_starts(text, S("\x1f\x8b"));
 }
 
-static bool parse_plain(struct record_set *s, str text, const char *name, struct err *e)
+static bool parse_plain(struct record_set *s, str text, bool was_gzip, const char *name,
+                        struct err *e)
 {
     struct parse p = {.set = s, .name = name};
     str first, rest, t = str_trim(text);
+    const str head = str_sub(text, 0, text.n < HEAD_BYTES ? text.n : HEAD_BYTES);
     bool ok = true;
     s->entries_only = true;
     if (s->n_processes == 0)
         (void)process_of(&p, 0, (str){0});
     if (t.n == 0)
         return err_at(e, ERR_PARSE, 0, "'%s' is empty", name);
+    if (t.p[0] != '{' && t.p[0] != '[' && xspace_looks_like(text))
+        return err_set(
+            e, ERR_PARSE,
+            "'%s' is an XSpace profile%s, not a run: %stacho report and tacho tool take it", name,
+            was_gzip ? " compressed by gzip" : "", was_gzip ? "gunzip it, then " : "");
     if (t.p[0] != '{' && t.p[0] != '[')
-        return err_at(e, ERR_PARSE, (uint64_t)(t.p - text.p), "'%s' is no JSON, line 1", name);
+        return err_at(e, ERR_PARSE, (uint64_t)(t.p - text.p), "'%s'%s is no JSON, line 1", name,
+                      was_gzip ? ", decompressed," : "");
     /* An array is one document; so is an object that does not end on its first line. */
     (void)str_cut(t, '\n', &first, &rest);
     if ((t.p[0] == '{' && rest.n > 0 && str_ends(str_trim(first), S("}"))) ||
         !parse_document(&p, t, e, &ok))
         parse_lines(&p, text);
+    if (ok && p.good == 0 && str_find(head, S("\"traceEvents\"")) >= 0)
+        return err_set(e, ERR_PARSE,
+                       "'%s' is a JSON trace, not a run: tacho report and tacho tool take it",
+                       name);
     return ok && finish(&p, e);
 }
 
 bool entries_parse(struct record_set *s, str text, const char *name, struct err *e)
 {
     if (!is_gzip(text))
-        return parse_plain(s, text, name, e);
+        return parse_plain(s, text, false, name, e);
     struct buf plain;
     buf_init(&plain, LIMIT_ENTRIES_FILE_BYTES);
     bool ok = text.n <= UINT32_MAX ? inflate_text(text, &plain, name, e)
                                    : err_set(e, ERR_LIMIT, "'%s' is too large", name);
-    ok = ok && parse_plain(s, buf_str(&plain), name, e);
+    ok = ok && parse_plain(s, buf_str(&plain), true, name, e);
     buf_release(&plain);
     return ok;
 }

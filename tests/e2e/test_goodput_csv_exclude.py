@@ -2,6 +2,7 @@
 """tacho goodput --exclude and --csv, tacho report --csv, on entries whose answer is worked out by hand."""
 import csv
 import datetime
+import gzip
 import json
 import os
 import pathlib
@@ -92,6 +93,35 @@ def test_bad_files_say_why(entries, body, said):
     path.write_text(body)
     got = tacho("goodput", entries, "--exclude", path, status=4)
     assert said in got.stderr and str(path) in got.stderr and got.stderr.count("\n") == 1
+
+
+XSPACE = ROOT.parent / "shared/data/xspace/mi300x_jax_conv.xplane.pb"
+
+
+@pytest.mark.skipif(not XSPACE.is_file(), reason=f"no {XSPACE}")
+def test_a_profile_is_named_and_who_takes_it(tmp_path):
+    content = XSPACE.read_bytes()
+    for name, body, words in (("cut", content[:1000], "is an XSpace profile, not a run"),
+                              ("packed", gzip.compress(content), "compressed by gzip, not a run: gunzip it")):
+        (tmp_path / name).write_bytes(body)
+        got = tacho("goodput", tmp_path / name, status=4)
+        assert words in got.stderr and "tacho report" in got.stderr and got.stderr.count("\n") == 1
+        assert "profile" in tacho("metrics", tmp_path / name, status=4).stderr
+    session = tmp_path / "session"
+    session.mkdir()
+    (session / "host.xplane.pb").write_bytes(content)
+    assert "holds profiles, not a run" in tacho("goodput", session, status=4).stderr
+
+
+def test_a_json_trace_is_named(tmp_path):
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": [{"ph": "X", "ts": 1, "dur": 1, "name": "a"}]}))
+    assert "is a JSON trace, not a run: tacho report" in tacho("goodput", path, status=4).stderr
+
+
+def test_entries_behind_an_empty_line_are_no_profile(entries):
+    entries.write_text("\n" + entries.read_text())
+    assert seconds(json.loads(tacho("goodput", entries, "--json").stdout)["ledger"]) == WHOLE
 
 
 def test_ledger_as_csv(entries):
