@@ -274,6 +274,74 @@ bool auth_make(struct auth *a, enum store_role role, str name, str run_group, in
     return a->meta->ops->token_put(a->meta, &t, e) && load_tokens(a, e);
 }
 
+static void hash_all(const str *parts, size_t n, char out[static SHA256_HEX])
+{
+    struct sha256 s;
+    uint8_t digest[SHA256_BYTES];
+    sha256_init(&s);
+    for (size_t i = 0; i < n; i++) {
+        sha256_add(&s, parts[i].p, parts[i].n);
+        sha256_add(&s, "", 1); /* a NUL after each: none can run into the next */
+    }
+    sha256_end(&s, digest);
+    sha256_hex(digest, out);
+}
+
+/* Only who has the first token and knows the key can make it: the database holds neither. */
+static void derive_token(const struct auth *a, const struct store_token_request *r, str key,
+                         char out[static AUTH_TOKEN_HEX])
+{
+    const str parts[] = {S("tacho token"), str_from(a->token), str_from(r->salt), r->key, key};
+    hash_all(parts, sizeof parts / sizeof *parts, out);
+}
+
+/* What was made by an earlier request must be what this one asks for, and still be valid. */
+static bool check_repeated(struct auth *a, const struct store_token *want, const char *hash,
+                           const struct store_token_request *r, struct err *e)
+{
+    struct arena scratch;
+    struct store_token made;
+    struct err absent = {0};
+    arena_init(&scratch, "token", 0);
+    bool ok = true;
+    if (strcmp(hash, r->hash) != 0 ||
+        !a->meta->ops->token_find(a->meta, str_from(r->hash), &scratch, &made, &absent))
+        ok = err_set(e, ERR_CONFLICT,
+                     "the token of this Idempotency-Key was made and revoked since");
+    else if (made.role != want->role || !str_eq(made.name, want->name) ||
+             !str_eq(made.run_group, want->run_group))
+        ok = err_set(e, ERR_CONFLICT, "this Idempotency-Key made another token");
+    arena_release(&scratch);
+    return ok;
+}
+
+bool auth_make_once(struct auth *a, enum store_role role, str name, str run_group, int64_t asker,
+                    str key, char token[static AUTH_TOKEN_HEX], struct err *e)
+{
+    char hash[SHA256_HEX], request[SHA256_HEX], who[24];
+    struct store_token_request r = {.is_repeated = false};
+    snprintf(who, sizeof who, "%lld", (long long)asker);
+    const str parts[] = {S("tacho token request"), str_from(who), key};
+    hash_all(parts, sizeof parts / sizeof *parts, request);
+    r.key = str_from(request);
+    if (!random_token(r.salt, e))
+        return false;
+    derive_token(a, &r, key, token);
+    hash_of(str_from(token), hash);
+    const struct store_token t = {.hash = str_from(hash),
+                                  .name = name,
+                                  .role = role,
+                                  .run_group = run_group,
+                                  .created_ns = clock_wall_ns()};
+    if (!a->meta->ops->token_put_once(a->meta, &t, &r, e))
+        return false;
+    if (!r.is_repeated)
+        return load_tokens(a, e);
+    derive_token(a, &r, key, token);
+    hash_of(str_from(token), hash);
+    return check_repeated(a, &t, hash, &r, e);
+}
+
 bool auth_revoke(struct auth *a, int64_t id, struct err *e)
 {
     return a->meta->ops->token_delete(a->meta, id, e) && load_tokens(a, e);

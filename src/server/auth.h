@@ -30,6 +30,12 @@ MUST_CHECK bool auth_check_token(struct auth *a, struct http_request *req, struc
 /* ERR_DENIED when `have` may not do what needs `want`. */
 MUST_CHECK bool auth_check_role(enum store_role have, enum store_role want, struct err *e);
 
+/* Makes a token of that role, for ever, and keeps it; asked again within a day by the same token (asker)
+ * with the same key, it answers the same one. ERR_CONFLICT when the key made another token, or one that was
+ * revoked since. The secret is not kept: it is made again from the first token, the key and a salt. */
+MUST_CHECK bool auth_make_once(struct auth *a, enum store_role role, str name, str run_group,
+                               int64_t asker, str key, char token[static AUTH_TOKEN_HEX],
+                               struct err *e);
 /* Makes a token of that role and keeps it; lifetime 0 = for ever. */
 MUST_CHECK bool auth_make(struct auth *a, enum store_role role, str name, str run_group,
                           int64_t lifetime_ns, char token[static AUTH_TOKEN_HEX], struct err *e);

@@ -5,6 +5,7 @@
 #include "server/doc.h"
 #include "server/server_inside.h"
 
+#define IDEMPOTENCY_KEY_BYTES 256
 #define LOGIN_LIFETIME_NS (30 * 24 * 3600 * NS_PER_S)
 
 static bool reply_text(struct http_response *resp, str text)
@@ -131,7 +132,12 @@ bool route_token_add(struct server *s, struct http_request *req, struct http_res
         return err_set(e, ERR_USAGE,
                        "role '%.*s' is none of ingest, agent, viewer, operator, admin",
                        STR_ARG(role_word));
-    if (!auth_make(s->auth, role, name, group, 0, token, e))
+    const str key = http_header(req, "Idempotency-Key");
+    if (key.n > IDEMPOTENCY_KEY_BYTES)
+        return err_set(e, ERR_USAGE, "Idempotency-Key is longer than %d bytes",
+                       IDEMPOTENCY_KEY_BYTES);
+    if (!(key.n == 0 ? auth_make(s->auth, role, name, group, 0, token, e)
+                     : auth_make_once(s->auth, role, name, group, req->token_id, key, token, e)))
         return false;
     struct json j;
     reply_begin(&j, resp);

@@ -215,6 +215,7 @@ static const struct store_meta_ops sqlite_ops = {
     .job_get = sqlite_job_get,
     .jobs_recover = sqlite_jobs_recover,
     .token_put = sqlite_token_put,
+    .token_put_once = sqlite_token_put_once,
     .token_find = sqlite_token_find,
     .tokens = sqlite_tokens,
     .token_delete = sqlite_token_delete,

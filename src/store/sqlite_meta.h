@@ -76,6 +76,8 @@ bool sqlite_job_get(struct store_meta *m, int64_t id, struct arena *a, struct st
                     struct err *e);
 bool sqlite_jobs_recover(struct store_meta *m, struct err *e);
 bool sqlite_token_put(struct store_meta *m, const struct store_token *t, struct err *e);
+bool sqlite_token_put_once(struct store_meta *m, const struct store_token *t,
+                           struct store_token_request *r, struct err *e);
 bool sqlite_token_find(struct store_meta *m, str hash, struct arena *a, struct store_token *out,
                        struct err *e);
 bool sqlite_tokens(struct store_meta *m, struct arena *a, struct store_token **out, uint32_t *n,

@@ -50,6 +50,64 @@ bool sqlite_token_put(struct store_meta *m, const struct store_token *t, struct 
     return sqlite_commit(m, token_put_change, &copy, e);
 }
 
+struct once {
+    struct store_token token;
+    struct store_token_request *request;
+};
+
+static bool take_repeated(struct db *db, struct store_token_request *r, struct err *e)
+{
+    struct arena a;
+    struct db_query q;
+    if (!db_begin(&q, db, "SELECT salt, hash FROM token_requests WHERE key = ?1", e))
+        return false;
+    arena_init(&a, "token request", 0);
+    db_text(&q, 1, r->key);
+    r->is_repeated = db_step(&q);
+    const str salt = r->is_repeated ? db_get_str(&q, 0, &a) : (str){0};
+    const str hash = r->is_repeated ? db_get_str(&q, 1, &a) : (str){0};
+    bool ok = db_end(&q, e);
+    if (ok && r->is_repeated) {
+        ok = (salt.n == SHA256_HEX - 1 && hash.n == SHA256_HEX - 1) ||
+             err_set(e, ERR_INTERNAL, "the database's row of an Idempotency-Key is damaged");
+        if (ok) {
+            memcpy(r->salt, salt.p, salt.n);
+            memcpy(r->hash, hash.p, hash.n);
+        }
+    }
+    arena_release(&a);
+    return ok;
+}
+
+static bool token_put_once_change(struct db *db, void *arg, struct err *e)
+{
+    struct once *x = arg;
+    struct db_query q;
+    if (!db_begin(&q, db, "DELETE FROM token_requests WHERE created_ns < ?1", e))
+        return false;
+    db_i64(&q, 1, x->token.created_ns - STORE_TOKEN_REQUEST_NS);
+    if (!db_run(&q, e) || !take_repeated(db, x->request, e))
+        return false;
+    if (x->request->is_repeated)
+        return true;
+    if (!db_begin(&q, db,
+                  "INSERT INTO token_requests(key, salt, hash, created_ns) VALUES(?1, ?2, ?3, ?4)",
+                  e))
+        return false;
+    db_text(&q, 1, x->request->key);
+    db_text(&q, 2, str_from(x->request->salt));
+    db_text(&q, 3, x->token.hash);
+    db_i64(&q, 4, x->token.created_ns);
+    return db_run(&q, e) && token_put_change(db, &x->token, e);
+}
+
+bool sqlite_token_put_once(struct store_meta *m, const struct store_token *t,
+                           struct store_token_request *r, struct err *e)
+{
+    struct once x = {*t, r};
+    return sqlite_commit(m, token_put_once_change, &x, e);
+}
+
 #define TOKEN_COLUMNS "SELECT id, hash, name, role, run_group, created_ns, expires_ns FROM tokens "
 
 static void take_token(struct db_query *q, struct arena *a, struct store_token *out)

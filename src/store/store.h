@@ -14,6 +14,8 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/clock.h"
+#include "base/sha256.h"
 #include "journal/reader.h"
 
 /* ---- journals and their batches ---- */
@@ -114,6 +116,15 @@ struct store_token { /* the token itself is never kept, only its SHA-256 */
     int64_t created_ns, expires_ns; /* expires 0 = never */
 };
 
+/* A request to make a token that its client may repeat, HTTP's Idempotency-Key. */
+struct store_token_request {
+    str key;               /* SHA-256, as hex, of who asks and of the key */
+    char salt[SHA256_HEX]; /* of the request that made the token */
+    char hash[SHA256_HEX]; /* of that token */
+    bool is_repeated;
+};
+#define STORE_TOKEN_REQUEST_NS (24 * 3600 * NS_PER_S) /* so long a repetition is known */
+
 /* ---- metric blocks: compacted series ---- */
 
 struct store_block {
@@ -178,6 +189,9 @@ struct store_meta_ops {
     bool (*jobs_recover)(struct store_meta *m, struct err *e);
 
     bool (*token_put)(struct store_meta *m, const struct store_token *t, struct err *e);
+    /* The same, unless a request of that key did it before: then salt and hash are that one's. */
+    bool (*token_put_once)(struct store_meta *m, const struct store_token *t,
+                           struct store_token_request *r, struct err *e);
     bool (*token_find)(struct store_meta *m, str hash, struct arena *a, struct store_token *out,
                        struct err *e);
     bool (*tokens)(struct store_meta *m, struct arena *a, struct store_token **out, uint32_t *n,

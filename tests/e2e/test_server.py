@@ -168,6 +168,38 @@ def test_login_cookie_and_roles(server):
     assert server.ask("GET", "/api/v1/runs", token=None, Cookie=cookie)[0] == 401
 
 
+def test_a_key_makes_one_token(tmp_path):
+    server = Server(tmp_path / "data")
+    want = {"role": "viewer", "name": "once"}
+
+    def make(key, body=want, token=True):
+        status, text, _ = server.ask("POST", "/api/v1/tokens", json.dumps(body), token, Idempotency_Key=key)
+        return status, json.loads(text)
+    status, first = make("k-1")
+    assert status == 201 and make("k-1") == (201, first)
+    assert server.ask("GET", "/api/v1/runs", token=first["secret"])[0] == 200
+    assert sum(t["name"] == "once" for t in server.get("tokens")["items"]) == 1
+    assert make("k-1", want | {"role": "admin"})[0] == 409 and make("k-1", want | {"name": "other"})[0] == 409
+    assert make("k" * 257)[0] == 400
+    admin = json.loads(server.ask("POST", "/api/v1/tokens", '{"role":"admin","name":"other"}')[1])["secret"]
+    others = [make("k-2")[1]["secret"], make("k-1", token=admin)[1]["secret"]]  # another key, another who asks
+    assert len({first["secret"], *others}) == 3
+    assert server.stop() == 0
+    files = [p for p in (tmp_path / "data/server").iterdir() if p.is_file() and p.name != "token"]
+    database = b"".join(p.read_bytes() for p in files)
+    assert database
+    assert first["secret"].encode() not in database and bytes.fromhex(first["secret"]) not in database
+    server = Server(tmp_path / "data")
+    assert make("k-1") == (201, first)
+    mine = [t["token"] for t in server.get("tokens")["items"] if t["name"] == "once"]
+    assert len(mine) == 3
+    for token in mine:
+        assert server.ask("DELETE", f"/api/v1/tokens/{token}")[0] == 204
+    assert make("k-1")[0] == 409  # revoked: the same secret never comes back
+    assert server.ask("GET", "/api/v1/runs", token=first["secret"])[0] == 401
+    assert server.stop() == 0
+
+
 def test_security_headers(server):
     head = server.ask("GET", "/", token=None)[2]
     assert head["X-Content-Type-Options"] == "nosniff" and head["Tachograph-Protocol"] == "1"
