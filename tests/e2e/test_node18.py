@@ -12,7 +12,7 @@ import subprocess
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-LONG = int(os.environ.get("TACHO_CRASH_TRIALS", "6")) >= 300
+LONG = os.environ.get("TACHO_LONG") == "1"
 BUILD = """set -e
 mount -t overlay overlay -o lowerdir="$1":/usr /usr
 cd "$2"

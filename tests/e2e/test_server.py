@@ -21,7 +21,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BIN = os.environ.get("TACHO_BIN", str(ROOT / "build/tacho"))
 SHARED = pathlib.Path(os.environ.get("TACHO_SHARED", ROOT.parent / "shared"))
-TRIALS = int(os.environ.get("TACHO_TRIALS", "5"))
+TRIALS = int(os.environ.get("TACHO_CRASH_TRIALS", "5"))
 
 TABLE = []
 for _byte in range(256):
