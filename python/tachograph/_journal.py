@@ -82,6 +82,13 @@ def _boot_id():
         return bytes(16)
 
 
+def _pid_namespace():
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        return 0
+
+
 class Writer:
     """One process's journal."""
 
@@ -99,7 +106,7 @@ class Writer:
         self.fd = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
         header = struct.pack("<II16s16sQQqiIII", 1, 0, uuid.uuid4().bytes, _boot_id(), boottime,
                              time.monotonic_ns(), time.time_ns(), rank, world_size, self.pid, restart_count)
-        header += _text(run, 127) + _text(host, 255) + _text(version, 63)
+        header += _text(run, 127) + _text(host, 255) + _text(version, 63) + struct.pack("<Q", _pid_namespace())
         if not self._put(HEADER, 0, header):
             os.unlink(self.path)
             self.close()

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/file.h"
+#include "journal/presence.h"
 #include "journal/reader.h"
 #include "model/record.h"
 
@@ -217,6 +218,9 @@ uint32_t journal_decode_process(struct record_set *s, const struct journal_info 
     p->rank = info->rank;
     p->world_size = p->runner ? 0 : info->world_size;
     p->pid = info->pid;
+    p->pid_namespace = info->pid_namespace;
+    p->boottime_ns = info->anchor.boottime_ns;
+    memcpy(p->boot_id, info->boot_id, sizeof p->boot_id);
     p->attempt = info->restart_count < UINT32_MAX - 1 ? info->restart_count + 1 : 0;
     p->start_ns = p->last_ns = info->anchor.wall_ns;
     if (s->run.n == 0)
@@ -284,6 +288,8 @@ bool journal_decode_file(struct record_set *s, const char *path, struct err *e)
     if (!journal_reader_open(&r, path, e))
         return false;
     const uint32_t process = journal_decode_process(s, &r.info);
+    if (process != UINT32_MAX)
+        s->processes[process].presence = presence_of(&s->processes[process]);
     const bool ok =
         process == UINT32_MAX ? arena_full(&s->arena, e) : decode_open(s, &r, process, e);
     journal_reader_close(&r);

@@ -98,6 +98,8 @@ bool journal_parse_header(const struct journal_record *rec, struct journal_info 
         !take_text(rec, &at, info->host, sizeof info->host) ||
         !take_text(rec, &at, info->writer, sizeof info->writer))
         return err_at(e, ERR_PARSE, rec->offset, "journal header ends inside a text");
+    if (rec->n - at >= sizeof info->pid_namespace)
+        memcpy(&info->pid_namespace, rec->payload + at, sizeof info->pid_namespace);
     return true;
 }
 

@@ -25,6 +25,7 @@ struct journal_info { /* from the header record */
     struct clock_anchor anchor; /* of the header */
     int32_t rank;               /* -1 = unknown */
     uint32_t world_size, pid, restart_count;
+    uint64_t pid_namespace;               /* 0 = unknown */
     char run[128], host[256], writer[64]; /* NUL-terminated, clipped */
 };
 

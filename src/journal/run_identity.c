@@ -216,6 +216,17 @@ void run_identity_find(struct run_identity *id)
     }
 }
 
+uint64_t run_pid_namespace(void)
+{
+    char text[64];
+    const ssize_t n = readlink("/proc/self/ns/pid", text, sizeof text);
+    uint64_t number = 0;
+    for (ssize_t i = 0; i < n; i++)
+        if (text[i] >= '0' && text[i] <= '9' && number < UINT64_MAX / 100)
+            number = number * 10 + (uint64_t)(text[i] - '0');
+    return number;
+}
+
 bool run_data_dir(char *out, size_t out_size)
 {
     const char *data = env_or_null("TACHO_DATA");

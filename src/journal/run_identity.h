@@ -41,6 +41,9 @@ void run_id_derive(const char *text, size_t n, char out[static RUN_ID_LETTERS + 
 /* True when s can be a run id: 1..64 bytes of [A-Za-z0-9._-], not starting with a dot. */
 bool run_id_is_valid(const char *s);
 
+/* Number of this process's pid namespace, 0 = unknown: pids of two namespaces do not compare. */
+uint64_t run_pid_namespace(void);
+
 /* TACHO_DATA, else $XDG_DATA_HOME/tachograph, else $HOME/.local/share/tachograph. False when none
  * is set or out is too small. */
 bool run_data_dir(char *out, size_t out_size);

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/crc32c.h"
 #include "base/sha256.h"
+#include "journal/run_identity.h"
 
 #define SMALL_PAYLOAD 992 /* copied beside its header, for a plain write */
 #define NAME_BYTES 1024
@@ -345,7 +346,8 @@ static size_t put_text(uint8_t *p, const char *s, size_t max)
 static bool put_journal_header(struct journal_writer *w, const struct journal_writer_opts *o,
                                struct clock_anchor a)
 {
-    uint8_t payload[sizeof(struct journal_header_fixed) + 3 * (2 + 256)];
+    uint8_t payload[sizeof(struct journal_header_fixed) + 3 * (2 + 256) + sizeof(uint64_t)];
+    const uint64_t pid_namespace = run_pid_namespace();
     struct journal_header_fixed h = {
         .version = JOURNAL_VERSION,
         .role = o->role,
@@ -364,6 +366,8 @@ static bool put_journal_header(struct journal_writer *w, const struct journal_wr
     n += put_text(payload + n, o->run, 127);
     n += put_text(payload + n, o->host, 255);
     n += put_text(payload + n, o->writer != NULL ? o->writer : "tacho-c/" TACHO_VERSION, 63);
+    memcpy(payload + n, &pid_namespace, sizeof pid_namespace);
+    n += sizeof pid_namespace;
     return put_record(w, JOURNAL_HEADER, 0, a.boottime_ns, (str){(const char *)payload, n},
                       (str){0});
 }

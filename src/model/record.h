@@ -51,6 +51,13 @@ struct record {
     str text;
 };
 
+/* Of the process that wrote a journal, asked of this host's kernel (journal/presence.h). */
+enum record_presence {
+    PRESENCE_UNKNOWN = 0, /* of another host, boot or namespace, or the kernel does not tell */
+    PRESENCE_THERE,
+    PRESENCE_GONE,
+};
+
 /* One process's life, from one journal. */
 struct record_process {
     str journal_id; /* 32 hex digits */
@@ -63,7 +70,13 @@ struct record_process {
         attempt; /* 1, 2 … from the launcher's count, then the ledger's; 0 = not known, or several */
     int64_t start_ns, last_ns; /* wall: header and newest record */
     bool runner;               /* written by `tacho run` */
+    uint8_t boot_id[16];       /* of the kernel it ran on; zeros = unknown */
+    uint64_t boottime_ns;      /* of the header, on that kernel's clock */
+    uint64_t pid_namespace;    /* that pid is of; 0 = unknown */
     bool ended;                /* has RECORD_PROCESS_END */
+    enum record_presence
+        presence;          /* before its newest records were read: GONE = no more will come */
+    uint64_t gone_seen_ns; /* monotonic: first seen gone by who reads its records late; 0 = never */
     uint64_t n_records, n_lost, lost_bytes;
 };
 

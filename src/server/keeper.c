@@ -14,8 +14,8 @@
 #define BREATH_NS (200 * NS_PER_MS) /* many changes are looked at together */
 #define COMPACT_BATCHES 256 /* of a run that goes on; one that has ended is compacted whole */
 #define REST_FACTOR 10      /* a summary that took 50 ms is not made again for 500 ms */
-#define LIVE_EVERY_NS (10 * NS_PER_S) /* a run that says nothing is looked at so often */
-#define STREAM_METRICS_MAX 500        /* metric events at once; more are left to the charts */
+#define LIVE_EVERY_NS (5 * NS_PER_S) /* a run that says nothing is looked at so often */
+#define STREAM_METRICS_MAX 500       /* metric events at once; more are left to the charts */
 
 struct subscriber {
     struct http_stream *stream;

@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "base/map.h"
 #include "goodput/ledger_build.h"
+#include "journal/presence.h"
 #include "journal/reader.h"
 
 struct run_cache {
@@ -113,6 +114,13 @@ void run_view_unload(struct run_view *v)
     record_set_release(&v->decoder.set);
 }
 
+static void look_for_processes(struct run_view *v)
+{
+    for (uint32_t i = 0; i < v->decoder.set.n_processes; i++)
+        if (!v->decoder.set.processes[i].ended)
+            presence_look_late(&v->decoder.set.processes[i]);
+}
+
 static bool refresh(struct run_view *v, struct err *e)
 {
     struct store_meta *m = v->cache->server->meta;
@@ -195,8 +203,10 @@ struct run_view *run_view_open(struct run_cache *c, str run, struct err *e)
     v->used_at = ++c->clock;
     pthread_mutex_unlock(&c->lock);
     pthread_mutex_lock(&v->lock);
-    if (refresh(v, e))
+    if (refresh(v, e)) {
+        look_for_processes(v);
         return v;
+    }
     forget(v);
     run_view_close(v);
     return NULL;

@@ -111,14 +111,14 @@ static const struct record *end_of(const struct record_set *set, const struct re
     return NULL;
 }
 
-/* Without a runner: the newest process that ended badly, else any that ended, if all ended. */
+/* As the workload said it itself: the newest process that ended badly, else any that ended, if all ended. */
 static const struct record_process *workload_end(const struct record_set *set)
 {
     const struct record_process *newest = newest_process(set, false);
     for (uint32_t i = 0; newest != NULL && i < set->n_processes; i++) {
         const struct record_process *p = &set->processes[i];
         const struct record *end = end_of(set, p);
-        if (p->attempt != newest->attempt)
+        if (p->runner || p->attempt != newest->attempt)
             continue;
         if (end == NULL)
             return p;
@@ -128,14 +128,32 @@ static const struct record_process *workload_end(const struct record_set *set)
     return newest;
 }
 
+/* Whether any process that did not say its end goes on: seen by this host's kernel, or, where that
+ * cannot tell, by records that are not too old. */
+static bool goes_on(const struct record_set *set, int64_t now_ns, int64_t silence_s)
+{
+    for (uint32_t i = 0; i < set->n_processes; i++) {
+        const struct record_process *p = &set->processes[i];
+        if (p->ended)
+            continue;
+        if (p->presence == PRESENCE_THERE ||
+            (p->presence == PRESENCE_UNKNOWN && now_ns - p->last_ns <= silence_s * NS_PER_S))
+            return true;
+    }
+    return false;
+}
+
 static void find_state(const struct run_view *v, int64_t now_ns, struct arena *a,
                        struct run_summary *s)
 {
-    const struct record_process *p = newest_process(&v->decoder.set, true);
+    const struct record_set *set = &v->decoder.set;
+    const struct record_process *p = newest_process(set, true), *workload = workload_end(set);
     const int64_t silence_s = p == NULL ? WORKLOAD_SILENCE_S : RUNNER_SILENCE_S;
-    if (p == NULL)
-        p = workload_end(&v->decoder.set);
-    const struct record *end = p == NULL ? NULL : end_of(&v->decoder.set, p);
+    const int64_t runner_start_ns = p == NULL ? INT64_MIN : p->start_ns;
+    const struct record *end = p == NULL ? NULL : end_of(set, p);
+    const bool live = end == NULL && goes_on(set, now_ns, silence_s);
+    if (end == NULL && !live && workload != NULL && workload->start_ns >= runner_start_ns)
+        end = end_of(set, workload);
     s->phase = "ACTIVE";
     s->health = "ok";
     if (end != NULL) {
@@ -144,7 +162,7 @@ static void find_state(const struct run_view *v, int64_t now_ns, struct arena *a
                     : end->signal != 0 ? "signal"
                                        : "exit";
         s->ended_ns = s->last_ns;
-    } else if (now_ns - s->last_ns > silence_s * NS_PER_S) {
+    } else if (!live) {
         s->phase = "FAILED";
         s->reason = "lost";
         s->ended_ns = s->last_ns;

@@ -2,9 +2,11 @@
 /* The run object of the API, from a run's records and ledger. Unknown is null.
  *
  * Phase and reason: of the newest attempt's end, as `tacho run` saw it, else as the processes said
- * it. Without an end the run is ACTIVE while records come: RUNNER_SILENCE_S (the runner writes
- * every ten seconds) or WORKLOAD_SILENCE_S after the newest one it is FAILED, `lost`. Source:
- * SURFACE "Run state", docs/formats/api.md. */
+ * it. Without an end the run is ACTIVE while one of its processes is there, on a host of its own
+ * kernel (journal/presence.h); what another host's process does is known from records alone: it
+ * counts as gone RUNNER_SILENCE_S (the runner writes every ten seconds) or WORKLOAD_SILENCE_S after
+ * its newest one. When all are gone the run is FAILED, `lost`. Source: SURFACE "Run state",
+ * docs/formats/api.md. */
 #ifndef TACHO_SERVER_RUN_SUMMARY_H
 #define TACHO_SERVER_RUN_SUMMARY_H
 

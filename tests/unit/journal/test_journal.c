@@ -104,7 +104,7 @@ static void test_damage_at_every_byte(void **state)
     struct stat st;
     assert_int_equal(fstat(fd, &st), 0);
     const off_t header_bytes =
-        32 + 80 + 2 + 2 + 2 + 2 + 2 + (off_t)strlen("tacho-c/" TACHO_VERSION);
+        32 + 80 + 2 + 2 + 2 + 2 + 2 + (off_t)strlen("tacho-c/" TACHO_VERSION) + 8;
     for (off_t at = header_bytes; at < st.st_size; at++) {
         uint8_t byte, flipped;
         struct journal_damage damage;
