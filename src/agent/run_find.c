@@ -23,12 +23,20 @@ static void take_names(struct arena *a, const struct journal_record *rec, struct
     json_decref(root);
 }
 
+static void note_unreadable(struct arena *a, struct run_found *f, const struct err *why)
+{
+    if (f->unreadable.n == 0)
+        f->unreadable = arena_str(a, str_from(why->msg));
+}
+
 static void look_at_journal(struct arena *a, const char *path, struct run_found *f)
 {
     struct err ignored = {0};
     struct journal_reader r = {.fd = -1};
-    if (!journal_reader_open(&r, path, &ignored))
+    if (!journal_reader_open(&r, path, &ignored)) {
+        note_unreadable(a, f, &ignored);
         return;
+    }
     const int64_t at = r.info.anchor.wall_ns;
     if (f->n_journals == 0 || at < f->started_ns)
         f->started_ns = at;
@@ -54,12 +62,14 @@ static bool look_at_run(struct arena *a, const char *runs_dir, str run, struct r
     str *names = NULL;
     size_t n = 0;
     *f = (struct run_found){.run = run};
-    if (!file_is_dir(dir) || !dir_list(a, dir, &names, &n, &ignored))
+    if (!file_is_dir(dir))
         return false;
+    if (!dir_list(a, dir, &names, &n, &ignored))
+        note_unreadable(a, f, &ignored);
     for (size_t i = 0; i < n; i++)
         if (str_ends(names[i], S(".journal")))
             look_at_journal(a, path_join(a, dir, names[i]), f);
-    return f->n_journals > 0;
+    return f->n_journals > 0 || f->unreadable.n > 0;
 }
 
 static int newest_first(const void *a, const void *b)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds runs in a data folder by looking at <data>/runs/<run>/journals/: newest, by name, by prefix.
- * Reads each journal's header and at most its first few records. A journal that cannot be read is
- * passed over here; whoever decodes the run reports it. Thread: any. */
+ * Reads each journal's header and at most its first few records. What cannot be read is in
+ * `unreadable`; a run of which nothing can be read is found too, as the oldest. Thread: any. */
 #ifndef TACHO_AGENT_RUN_FIND_H
 #define TACHO_AGENT_RUN_FIND_H
 
@@ -12,7 +12,8 @@ struct run_found {
     str name, group;                 /* of its first start record; empty when none says */
     int64_t started_ns;              /* wall, oldest journal's header */
     int64_t newest_ns;               /* wall, newest journal's header: the last attempt's start */
-    uint32_t n_journals, n_attempts; /* attempts: journals of `tacho run` */
+    uint32_t n_journals, n_attempts; /* readable; attempts: journals of `tacho run` */
+    str unreadable; /* why a journal, or their folder, cannot be read: the first; else empty */
 };
 
 /* All runs of the folder, the newest attempt first, in the arena. No folder is no runs. */

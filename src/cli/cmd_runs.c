@@ -12,7 +12,8 @@
 #include "server/run_filter.h"
 #include "server/run_summary.h"
 
-/* Leaves the runs that fit --filter; the others' journals are read once each. */
+/* Leaves the runs that fit --filter; the journals of each are read once. One that cannot be read fits
+ * nothing, and the list says so. */
 static bool keep_fitting(struct cli *cli, struct arena *a, const char *data, struct run_found *runs,
                          uint32_t *n, struct err *e)
 {
@@ -25,9 +26,14 @@ static bool keep_fitting(struct cli *cli, struct arena *a, const char *data, str
     for (uint32_t i = 0; i < *n; i++) {
         const str below = arena_printf(a, "runs/%.*s", STR_ARG(runs[i].run));
         bool fits = false;
-        if (!run_filter_fits_folder(f, path_join(a, data, below), runs[i].run, &fits, e))
-            return false;
-        if (fits)
+        struct err why = {0};
+        const bool can =
+            runs[i].n_journals > 0 &&
+            run_filter_fits_folder(f, path_join(a, data, below), runs[i].run, &fits, &why);
+        if (!can && runs[i].unreadable.n == 0)
+            runs[i].unreadable = arena_str(a, str_from(why.msg));
+        runs[i].n_journals = can && fits ? runs[i].n_journals : 0;
+        if (fits || runs[i].unreadable.n > 0)
             runs[kept++] = runs[i];
     }
     *n = kept;
@@ -55,9 +61,11 @@ static void put_run(const struct cli *cli, struct arena *a, const struct run_fou
         row[7] = cell_u64(s.n_attempts);
 }
 
-/* A run that cannot be read is listed with what its first records said. */
+/* A run that cannot be read is listed with what its first records said; with a filter it is a note and
+ * no row. */
 static struct table *runs_table(const struct cli *cli, struct arena *a, const char *data,
-                                const struct run_found *runs, uint32_t n)
+                                const struct run_found *runs, uint32_t n, bool filtered,
+                                bool *partial)
 {
     struct table *t = table_new(a, S("runs"), S("Runs"));
     if (t == NULL)
@@ -74,16 +82,21 @@ static struct table *runs_table(const struct cli *cli, struct arena *a, const ch
         const str below = arena_printf(a, "runs/%.*s", STR_ARG(runs[i].run));
         struct err why = {0};
         struct run_view v;
-        struct cell *row = table_row(t);
-        if (row == NULL)
-            break;
-        row[0] = cell_text(runs[i].run);
-        if (!run_view_load(&v, path_join(a, data, below), runs[i].run, &why)) {
-            table_note(t, S("unreadable_run"), 1, "%s", why.msg);
-            continue;
+        const bool can = runs[i].n_journals > 0 &&
+                         run_view_load(&v, path_join(a, data, below), runs[i].run, &why);
+        struct cell *row = filtered && !can ? NULL : table_row(t);
+        if (!can || runs[i].unreadable.n > 0) {
+            const str said = runs[i].unreadable.n > 0 ? runs[i].unreadable : str_from(why.msg);
+            table_note(t, S("run_unreadable"), 1, "run '%.*s': %.*s", STR_ARG(runs[i].run),
+                       STR_ARG(said));
+            *partial = true;
         }
-        put_run(cli, a, &runs[i], &v, row);
-        run_view_unload(&v);
+        if (row != NULL)
+            row[0] = cell_text(runs[i].run);
+        if (row != NULL && can)
+            put_run(cli, a, &runs[i], &v, row);
+        if (can)
+            run_view_unload(&v);
     }
     return t;
 }
@@ -107,8 +120,12 @@ bool cmd_runs(struct cli *cli, int argc, char **argv, struct err *e)
     arena_init(&a, "runs", LIMIT_ARENA_REQUEST_BYTES);
     bool ok = run_find_all(&a, data, &runs, &n, e) && keep_fitting(cli, &a, data, runs, &n, e);
     if (ok) {
-        const struct table *t = runs_table(cli, &a, data, runs, n);
+        const bool filtered = flags_text(cli->flags, FLAG_runs_filter) != NULL;
+        bool partial = false;
+        const struct table *t = runs_table(cli, &a, data, runs, n, filtered, &partial);
         ok = t == NULL ? arena_full(&a, e) : table_ok(t, e) && table_out(cli, t, e);
+        if (ok && partial)
+            cli->exit_status = err_exit_status(ERR_PARTIAL);
     }
     arena_release(&a);
     return ok;

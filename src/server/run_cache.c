@@ -103,7 +103,11 @@ bool run_view_load(struct run_view *v, const char *dir, str run, struct err *e)
     *v = (struct run_view){0};
     snprintf(v->run, sizeof v->run, "%.*s", STR_ARG(run));
     record_set_init(&v->decoder.set, LIMIT_ARENA_RUN_BYTES);
-    if (journal_decode_run(&v->decoder.set, dir, e) && build_ledger(v, e))
+    const struct record_set *set = &v->decoder.set;
+    if (journal_decode_run(&v->decoder.set, dir, e) &&
+        (set->n_processes > 0 || set->n_notes == 0 ||
+         err_set(e, ERR_PARSE, "%.*s", STR_ARG(set->notes[0].message))) &&
+        build_ledger(v, e))
         return true;
     run_view_unload(v);
     return err_wrap(e, "cannot read run '%s'", v->run);

@@ -83,3 +83,19 @@ def test_server_answers_as_the_command_line(data):
         assert status == 400 and "at byte 7" in json.loads(body)["detail"], body
     finally:
         assert server.stop() == 0
+
+
+def test_an_unreadable_run_is_a_warning_and_the_others_are_listed(tmp_path):
+    data = tmp_path / "data"
+    for name in ("one", "two"):
+        assert tacho("run", "--data", data, "--name", name, "--", "true").returncode == 0
+    broken = next((data / "runs").glob("*/journals/*.journal"))
+    broken.write_bytes(b"\0" * 64 + broken.read_bytes()[64:])
+    for words in (("--filter", "phase = COMPLETED"), ()):
+        done = tacho("runs", "list", "--data", data, "--json", *words)
+        table = json.loads(done.stdout)
+        assert done.returncode == 6, "partly done"
+        (note,) = table["notes"]
+        assert note["code"] == "run_unreadable" and broken.name in note["message"] and "byte" in note["message"]
+        assert len(table["rows"]) == (1 if words else 2)
+    assert tacho("runs", "show", broken.parent.parent.name, "--data", data).returncode == 4
