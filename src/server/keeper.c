@@ -171,7 +171,8 @@ static void add_metric(struct buf *out, const struct record *r, int64_t id, stru
     json_init_buf(&j, data);
     json_object(&j);
     json_kstr(&j, "name", r->text);
-    json_ki64(&j, "t_ns", r->wall_ns);
+    json_key(&j, "t_ns");
+    json_strf(&j, "%lld", (long long)r->wall_ns); /* text: a JavaScript number cannot hold it */
     json_kf64(&j, "value", r->value);
     json_ki64(&j, "step", r->step);
     json_end(&j);
