@@ -32,7 +32,8 @@ static struct answer answer_of(struct arena *a, const struct report *r, const ch
             add_number(&w, &f->evidence[i]);
         w.next = arena_printf(a, "tacho report %.*s", STR_ARG(name));
     } else {
-        w.sentence = r->optimal
+        w.sentence = r->silent ? r->summary
+                     : r->optimal
                          ? S("Nothing found that costs time.")
                          : S("Nothing found, but too little was measured to say that all is well.");
         w.next = arena_printf(a, r->is_run ? "tacho goodput %.*s" : "tacho tool hlo_stats %.*s",

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Of which attempt each process was: told from its life, as the launcher's count starts anew with each
  * `tacho run`. */
-#include <stdlib.h>
-
 #include "goodput/timeline.h"
 
 static int64_t overlap_ns(const struct record_process *p, const struct ledger_attempt *a)
@@ -29,42 +27,8 @@ static uint32_t attempt_of(const struct timeline *t, const struct record_process
     return p->runner && n_shared > 1 ? 0 : best;
 }
 
-struct runner_life {
-    int64_t from_ns, to_ns;
-    struct record_process *process;
-};
-
-static int by_start(const void *left, const void *right)
-{
-    const struct runner_life *a = left, *b = right;
-    return (a->from_ns > b->from_ns) - (a->from_ns < b->from_ns);
-}
-
-/* Nothing but `tacho run` wrote: those that ran at one time, on several hosts or for several ranks, are
- * one attempt. */
-static void number_runners(struct timeline *t)
-{
-    struct record_set *s = t->set;
-    struct runner_life *lives = ARENA_ARRAY(t->a, struct runner_life, s->n_processes + 1);
-    if (lives == NULL)
-        return;
-    for (uint32_t i = 0; i < s->n_processes; i++)
-        lives[i] = (struct runner_life){s->processes[i].start_ns, s->processes[i].last_ns,
-                                        &s->processes[i]};
-    qsort(lives, s->n_processes, sizeof *lives, by_start);
-    uint32_t attempt = 0;
-    int64_t until_ns = INT64_MIN;
-    for (uint32_t i = 0; i < s->n_processes; i++) {
-        attempt += attempt == 0 || lives[i].from_ns > until_ns;
-        until_ns = lives[i].to_ns > until_ns ? lives[i].to_ns : until_ns;
-        lives[i].process->attempt = attempt;
-    }
-}
-
 void timeline_number_processes(struct timeline *t)
 {
-    if (t->n_attempts == 0)
-        number_runners(t);
     for (uint32_t i = 0; i < t->set->n_processes && t->n_attempts > 0; i++)
         t->set->processes[i].attempt = attempt_of(t, &t->set->processes[i]);
 }

@@ -89,6 +89,21 @@ static void merge_overlaps(struct journals *j)
     j->n_lives = kept;
 }
 
+/* Nothing but `tacho run` wrote: those that ran at one time, on several hosts, are one attempt. It ended
+ * when all have, and as the one did that ended badly. */
+static void join(struct life *l, const struct life *runner)
+{
+    const bool bad = l->code > 0 || l->signal != 0;
+    l->from_ns = runner->from_ns < l->from_ns ? runner->from_ns : l->from_ns;
+    l->to_ns = runner->to_ns > l->to_ns ? runner->to_ns : l->to_ns;
+    if (runner->ended && !bad) {
+        l->code = runner->code;
+        l->signal = runner->signal;
+        l->reason = runner->reason;
+    }
+    l->ended = l->ended && runner->ended;
+}
+
 /* The runner's life is the outer one: the first attempt in it begins with it, the last ends with it. */
 static void apply_runner(struct journals *j, const struct life *runner)
 {
@@ -97,7 +112,10 @@ static void apply_runner(struct journals *j, const struct life *runner)
     bool overlaps = false;
     for (uint32_t i = 0; i < j->n_lives; i++) {
         struct life *l = &j->lives[i];
-        overlaps |= l->from_ns < runner->to_ns && runner->from_ns < l->to_ns;
+        const bool beside = l->from_ns < runner->to_ns && runner->from_ns < l->to_ns;
+        if (beside && !overlaps && j->t->workload_silent)
+            join(l, runner);
+        overlaps |= beside;
         if (l->process == UINT32_MAX || l->process_from_ns < runner->from_ns ||
             l->process_from_ns > runner->to_ns ||
             !str_eq(j->t->set->processes[l->process].host, host))
@@ -251,6 +269,8 @@ static void add_checkpoints(struct journals *j, const struct life *l, uint32_t n
 static void add_dead_attempt(struct journals *j, uint32_t number, int64_t seen_ns)
 {
     const struct life *l = &j->lives[number - 1];
+    if (j->t->workload_silent)
+        return; /* it may have trained all the time: no record says */
     if (number < j->n_lives && j->t->attempts[number - 1].first_step < 0)
         timeline_add(j->t, LEDGER_INFRASTRUCTURE_RECOVERY, (str){0}, seen_ns, l->to_ns, -1, number);
 }
@@ -286,17 +306,28 @@ static void group_steps(struct timeline *t)
         timeline_disrupted(t, t->attempts[t->n_attempts - 1].to_ns);
 }
 
+/* Without steps each attempt after the first is what a step that comes again is otherwise. */
+static void disrupted_by_attempts(struct timeline *t)
+{
+    const struct ledger_attempt *last = &t->attempts[t->n_attempts - 1];
+    for (uint32_t i = 1; i < t->n_attempts; i++)
+        timeline_disrupted(t, t->attempts[i].from_ns);
+    if (ended_badly(last))
+        timeline_disrupted(t, last->to_ns);
+}
+
 bool timeline_from_journals(struct timeline *t, struct err *e)
 {
     struct journals j = {.t = t};
     bool workload = false;
     for (uint32_t i = 0; i < t->set->n_processes; i++)
         workload |= !t->set->processes[i].runner;
-    if (!workload) {
-        timeline_number_processes(t);
-        return err_set(e, ERR_NOT_FOUND,
-                       "no process of the workload recorded anything in this run");
-    }
+    t->workload_silent = !workload;
+    if (!workload)
+        record_set_note(t->set, S("workload_silent"), 1,
+                        "the workload recorded nothing: its time is `other`; to have it measured, "
+                        "add to it `import tachograph; run = tachograph.init()`, and around each "
+                        "step `with run.record(tachograph.Event.STEP, step):`");
     t->lead_rank = find_lead(t);
     find_lives(&j);
     if (t->a->overflow)
@@ -318,5 +349,7 @@ bool timeline_from_journals(struct timeline *t, struct err *e)
     t->from_ns = t->attempts[0].from_ns;
     t->to_ns = t->attempts[t->n_attempts - 1].to_ns;
     group_steps(t);
+    if (t->workload_silent)
+        disrupted_by_attempts(t);
     return true;
 }

@@ -151,6 +151,7 @@ bool ledger_build(struct record_set *s, struct ledger *out, struct err *e)
         record_set_note(s, S("load_prefetched"), t.n_prefetches,
                         "data loads of threads that record no step: they do not hold the loop up");
     out->running = t.running;
+    out->workload_silent = t.workload_silent;
     if (!fill(&t, out, e))
         return false;
     slow_must(ledger_check(out));

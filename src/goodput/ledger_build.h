@@ -10,9 +10,9 @@
  * a load between two steps runs beside the step, and what follows the last record of a dead attempt is
  * infrastructure_recovery. Our journals tell all of it; a load that a thread without steps recorded runs
  * beside the loop there, and is in no category. What was estimated or left out is in the
- * set's notes. Of our journals, each process's attempt is set too (also when this fails for lack of
- * records of the workload). ERR_NOT_FOUND when no process of the workload
- * recorded anything, ERR_PARSE when no entry tells when the run was. Meaning of the categories:
+ * set's notes. Of our journals, each process's attempt is set too. When only `tacho run` recorded, its
+ * attempts are `other` and the ledger is workload_silent. ERR_PARSE when no entry tells when the run
+ * was. Meaning of the categories:
  * categories.def. Thread: any, one per set. */
 #ifndef TACHO_GOODPUT_LEDGER_BUILD_H
 #define TACHO_GOODPUT_LEDGER_BUILD_H

@@ -87,6 +87,14 @@ static void put_ranks(struct json *j, const struct ledger *l)
     json_end(j);
 }
 
+static void put_goodput(struct json *j, const struct ledger *l, const struct ledger_sums *t)
+{
+    if (l->workload_silent)
+        json_knull(j, "goodput_percent");
+    else
+        json_kf64(j, "goodput_percent", ledger_percent(t->good_ns, t->whole_ns));
+}
+
 static bool put_windows(struct json *j, const struct ledger *l, const struct ledger_view *v,
                         struct arena *a, struct err *e)
 {
@@ -98,7 +106,7 @@ static bool put_windows(struct json *j, const struct ledger *l, const struct led
             return false;
         json_object(j);
         put_seconds(j, "seconds", t.whole_ns);
-        json_kf64(j, "goodput_percent", ledger_percent(t.good_ns, t.whole_ns));
+        put_goodput(j, l, &t);
         put_totals(j, &t);
         json_end(j);
     }
@@ -187,9 +195,14 @@ bool ledger_print_json(const struct ledger *l, const struct record_set *notes,
     put_time(j, "to", v->to_ns);
     put_seconds(j, "total_elapsed_s", t.whole_ns);
     put_excluded(j, v, &t);
-    json_kf64(j, "goodput_percent", ledger_percent(t.good_ns, t.whole_ns));
-    put_seconds(j, "goodput_time_s", t.good_ns);
-    put_seconds(j, "badput_time_s", t.whole_ns - t.good_ns);
+    put_goodput(j, l, &t);
+    if (l->workload_silent) {
+        json_knull(j, "goodput_time_s");
+        json_knull(j, "badput_time_s");
+    } else {
+        put_seconds(j, "goodput_time_s", t.good_ns);
+        put_seconds(j, "badput_time_s", t.whole_ns - t.good_ns);
+    }
     put_totals(j, &t);
     json_ku64(j, "disruptions", t.n_disruptions);
     put_number_known(j, "max_productive_step", t.max_productive_step);
@@ -214,9 +227,12 @@ static void print_headline(const struct ledger *l, const struct ledger_sums *t, 
             (worst == NULL || t->items[i].total_ns > worst->total_ns))
             worst = &t->items[i];
     const str good = format_duration_ns(a, t->good_ns), all = format_duration_ns(a, t->whole_ns);
-    buf_addf(out, "Productive for %.*s of %.*s (%.1f %%).", STR_ARG(good), STR_ARG(all),
-             ledger_percent(t->good_ns, t->whole_ns));
-    if (worst != NULL) {
+    if (l->workload_silent)
+        buf_addf(out, "Took %.*s; how much of it was productive is not known.", STR_ARG(all));
+    else
+        buf_addf(out, "Productive for %.*s of %.*s (%.1f %%).", STR_ARG(good), STR_ARG(all),
+                 ledger_percent(t->good_ns, t->whole_ns));
+    if (worst != NULL && !l->workload_silent) {
         const str lost = format_duration_ns(a, worst->total_ns),
                   word = text_printable(a, worst->word);
         buf_addf(out, " Most of the rest is %.*s: %.*s.", STR_ARG(word), STR_ARG(lost));

@@ -43,6 +43,7 @@ struct timeline {
     struct arena *a;
     int64_t from_ns, to_ns; /* the run */
     bool running;
+    bool workload_silent; /* `tacho run` alone recorded */
     struct timeline_span *spans;
     uint32_t n_spans, spans_capacity;
     struct timeline_step *steps; /* in order of from_ns */
@@ -73,8 +74,7 @@ str timeline_detail(struct timeline *t, enum record_phase p, str type);
 MUST_CHECK bool timeline_from_entries(struct timeline *t, struct err *e);
 MUST_CHECK bool timeline_from_journals(struct timeline *t, struct err *e);
 
-/* Sets the attempt of each process of the set from the attempts; from the lives of the runners where
- * there are none. */
+/* Sets the attempt of each process of the set from the attempts. */
 void timeline_number_processes(struct timeline *t);
 
 /* One piece of the painted run: nothing but `other` when span is UINT32_MAX. */

@@ -85,6 +85,7 @@ struct ledger {
     uint64_t n_prefetches;       /* loads of threads that record no step: in no category */
     int64_t max_productive_step; /* -1 = none */
     bool running;                /* no end seen */
+    bool workload_silent;        /* `tacho run` alone recorded: what was productive is not known */
 };
 
 /* True when the invariant holds. For tests and slow_must. */

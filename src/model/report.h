@@ -49,6 +49,7 @@ struct report {
     struct arena arena;
     str subject; /* "run demo (x7k2…)", "session …" */
     bool is_run;
+    bool silent;  /* a run whose workload recorded nothing, without a profile */
     bool optimal; /* status OPTIMAL, else NEEDS_ATTENTION */
     str summary;  /* three to five sentences */
     struct table_value *key_metrics;

@@ -120,8 +120,11 @@ static void add_key_metrics(struct report *r, const struct report_input *in)
     if (l != NULL) {
         const bool steps = l->step_stats.n > 0;
         key_metric(r, "goodput_percent", "Goodput",
-                   cell_f64(run_percent(l, LEDGER_PRODUCTIVE_STEP)), "%");
-        key_metric(r, "goodput_time_s", "Productive time", seconds(l->productive_ns, true), "s");
+                   l->workload_silent ? cell_unknown()
+                                      : cell_f64(run_percent(l, LEDGER_PRODUCTIVE_STEP)),
+                   "%");
+        key_metric(r, "goodput_time_s", "Productive time",
+                   seconds(l->productive_ns, !l->workload_silent), "s");
         key_metric(r, "total_elapsed_s", "Elapsed time", seconds(l->total_ns, true), "s");
         key_metric(r, "step_time_p50_s", "Step time, median", seconds(l->step_stats.p50_ns, steps),
                    "s");
@@ -324,6 +327,27 @@ static const struct ledger_total *largest_loss(const struct ledger *l)
     return most;
 }
 
+/* What `tacho run` alone knows, what was not measured, and the line that measures it. */
+static str silent_sentences(struct report *r, const struct ledger *l)
+{
+    struct arena *a = &r->arena;
+    const struct ledger_attempt *last = l->n_attempts > 0 ? &l->attempts[l->n_attempts - 1] : NULL;
+    const str all = format_duration_ns(a, l->total_ns);
+    str end = S("has no end on record");
+    if (last != NULL && last->signal != 0)
+        end = arena_printf(a, "was ended by signal %d", last->signal);
+    else if (last != NULL && last->code >= 0)
+        end = arena_printf(a, "ended with exit status %d", last->code);
+    return arena_printf(
+        a,
+        "%.*s took %.*s in %u attempt%s and %.*s. The workload recorded nothing, so "
+        "steps, loading and checkpoints were not measured: add `import tachograph; "
+        "run = tachograph.init()` to it, and `with "
+        "run.record(tachograph.Event.STEP, step):` around each step.",
+        STR_ARG(r->subject), STR_ARG(all), l->n_attempts, l->n_attempts == 1 ? "" : "s",
+        STR_ARG(end));
+}
+
 static str first_sentences(struct report *r, const struct report_input *in)
 {
     struct arena *a = &r->arena;
@@ -343,6 +367,8 @@ static str first_sentences(struct report *r, const struct report_input *in)
     const struct ledger *l = in->ledger;
     const str all = format_duration_ns(a, l->total_ns),
               good = format_duration_ns(a, l->productive_ns);
+    if (l->workload_silent)
+        return silent_sentences(r, l);
     str s = arena_printf(a, "%.*s took %.*s in %u attempt%s, %.1f %% of it productive (%.*s): %s.",
                          STR_ARG(r->subject), STR_ARG(all), l->n_attempts,
                          l->n_attempts == 1 ? "" : "s", run_percent(l, LEDGER_PRODUCTIVE_STEP),
@@ -383,6 +409,7 @@ bool report_build(struct report *r, const struct report_input *in, struct err *e
     struct rules x = {.r = r, .in = in, .floor_percent = 1};
     r->subject = arena_str(&r->arena, in->subject);
     r->is_run = in->ledger != NULL;
+    r->silent = in->ledger != NULL && in->ledger->workload_silent && in->facts == NULL;
     if (in->ledger != NULL)
         rules_of_run(&x);
     x.floor_percent = 1;

@@ -82,7 +82,8 @@ bool report_print_text(const struct report *r, bool colour, struct buf *out, str
     for (uint32_t i = 0; i < r->n_findings; i++)
         print_finding(&t, &r->findings[i]);
     if (r->n_findings == 0)
-        buf_add_str(out, S("\nNothing found that costs time.\n"));
+        buf_add_str(out, r->silent ? S("\nToo little was measured to find what costs time.\n")
+                                   : S("\nNothing found that costs time.\n"));
     if (r->n_abstained > 0)
         buf_add_str(out, S("\nNot judged:\n"));
     for (uint32_t i = 0; i < r->n_abstained; i++)

@@ -225,6 +225,8 @@ static str verdict_of(const struct ledger *l, struct arena *a)
             worst = &l->totals[i];
     const str good = format_duration_ns(a, l->productive_ns),
               all = format_duration_ns(a, l->total_ns);
+    if (l->workload_silent)
+        return arena_printf(a, "Took %.*s; the workload recorded nothing.", STR_ARG(all));
     if (worst == NULL || worst->total_ns == 0)
         return arena_printf(a, "Productive for %.*s of %.*s.", STR_ARG(good), STR_ARG(all));
     const str lost = format_duration_ns(a, worst->total_ns);
@@ -244,7 +246,10 @@ static void put_ledger_facts(const struct run_view *v, str verdict, struct arena
     }
     json_key(j, "wall_s");
     json_fixed(j, l->total_ns, 9);
-    json_kf64(j, "goodput_percent", share(l->productive_ns, l->total_ns));
+    if (l->workload_silent)
+        json_knull(j, "goodput_percent");
+    else
+        json_kf64(j, "goodput_percent", share(l->productive_ns, l->total_ns));
     put_ledger(l, j);
     json_key(j, "step_time_p50_s");
     if (l->step_stats.n > 0)

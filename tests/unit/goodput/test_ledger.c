@@ -121,8 +121,15 @@ static void no_workload_is_said(void **state)
     struct err e = {0};
     record_set_init(&s, LIMIT_ARENA_RUN_BYTES);
     add_process(&s, 0, 300, true);
-    assert_false(ledger_build(&s, &l, &e));
-    assert_int_equal(e.code, ERR_NOT_FOUND);
+    add_process(&s, 10, 400, true); /* on another host */
+    assert_true(ledger_build(&s, &l, &e));
+    assert_true(ledger_check(&l));
+    assert_true(l.workload_silent);
+    assert_int_equal(l.total_ns, 400);
+    assert_int_equal(l.n_totals, 1);
+    assert_int_equal(l.totals[0].category, LEDGER_OTHER);
+    assert_int_equal(l.n_attempts, 1);
+    assert_string_equal(s.notes[0].code.p, "workload_silent");
     record_set_release(&s);
 }
 
