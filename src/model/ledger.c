@@ -83,6 +83,7 @@ static bool add_time(struct summing *x, const struct ledger_segment *s, int64_t 
         x->totals[at] = (struct ledger_total){
             .category = s->category, .detail = s->detail, .word = total_word(x->a, s)};
     }
+    must(x->totals != NULL); /* found, or added */
     x->totals[at].total_ns += ns;
     const struct ledger_segment *p = x->previous;
     if (p == NULL || (p != s && (p->category != s->category || s->step < 0 || p->step != s->step ||
