@@ -2,7 +2,6 @@
 #include "capture/host_facts.h"
 
 #include <fcntl.h>
-#include <glob.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/utsname.h>
@@ -11,6 +10,7 @@
 #include "base/json.h"
 #include "capture/amd.h"
 #include "capture/nvml.h"
+#include "capture/tpu.h"
 
 const struct host_roots host_roots_here = {"/sys", "/dev"};
 
@@ -121,19 +121,6 @@ static void put_cgroup(struct json *j)
         json_kf64(j, "cgroup_cpu_limit", (double)quota_us / (double)period_us);
 }
 
-static void put_tpu(struct json *j)
-{
-    glob_t found = {0};
-    if (glob("/dev/accel[0-9]*", 0, NULL, &found) == 0)
-        for (size_t i = 0; i < found.gl_pathc; i++) {
-            json_object(j);
-            json_kcstr(j, "kind", "tpu");
-            json_kcstr(j, "device", found.gl_pathv[i]);
-            json_end(j);
-        }
-    globfree(&found);
-}
-
 bool host_facts_text(const struct host_roots *at, struct buf *out, struct err *e)
 {
     struct json writer, *j = &writer;
@@ -147,7 +134,7 @@ bool host_facts_text(const struct host_roots *at, struct buf *out, struct err *e
     json_array(j);
     nvml_facts_json(j);
     amd_facts_json(at->sys, nvml_device_count(), j);
-    put_tpu(j);
+    tpu_facts_json(at, j);
     json_end(j);
     json_kbool(j, "libtpu",
                access("/lib/libtpu.so", R_OK) == 0 || access("/usr/lib/libtpu.so", R_OK) == 0);

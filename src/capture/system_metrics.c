@@ -49,6 +49,7 @@ void system_metrics_open(struct system_metrics *m, const struct host_roots *at)
     for (int i = 0; i < SYSTEM_FILE_N; i++)
         m->fds[i] = open(file_paths[i], O_RDONLY | O_CLOEXEC);
     amd_open(&m->amd, at->sys);
+    tpu_open(&m->tpu, at, getenv("TPU_RUNTIME_METRICS_PORTS"));
 }
 
 void system_metrics_close(struct system_metrics *m)
@@ -59,6 +60,7 @@ void system_metrics_close(struct system_metrics *m)
     for (int i = 0; i < SYSTEM_FILE_N; i++)
         m->fds[i] = -1;
     amd_close(&m->amd);
+    tpu_close(&m->tpu);
 }
 
 static str read_file(const struct system_metrics *m, enum system_file f, char *out, size_t size)
@@ -249,6 +251,21 @@ static void sample_gpus(const struct system_metrics *m, struct sink *s)
     }
 }
 
+static void put_tpu(struct sink *s, enum system_metric m, const struct tpu_values *v)
+{
+    for (uint32_t i = 0; i < v->n; i++)
+        put(s, m, "device", v->of[i].device, v->of[i].value);
+}
+
+static void sample_tpu(struct system_metrics *m, struct sink *s, uint64_t now_ns)
+{
+    struct tpu_sample t;
+    tpu_sample(&m->tpu, now_ns, &t);
+    put_tpu(s, SYSTEM_METRIC_TPU_DUTY_CYCLE, &t.duty_cycle_percent);
+    put_tpu(s, SYSTEM_METRIC_TPU_MEMORY_USED, &t.memory_used_bytes);
+    put_tpu(s, SYSTEM_METRIC_TPU_MEMORY_TOTAL, &t.memory_total_bytes);
+}
+
 size_t system_metrics_sample(struct system_metrics *m, pid_t pid, struct system_sample *out,
                              size_t max)
 {
@@ -263,6 +280,7 @@ size_t system_metrics_sample(struct system_metrics *m, pid_t pid, struct system_
     if (pid > 0)
         sample_tree(&s, pid);
     sample_gpus(m, &s);
+    sample_tpu(m, &s, now);
     m->at_ns = now;
     return s.n;
 }

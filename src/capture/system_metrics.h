@@ -2,6 +2,7 @@
 /* Samples the host and one command's process tree: model/metrics.def. The files of /proc stay open
  * and are read with pread, so a sample costs some tens of microseconds plus two reads a process.
  * Rates need two samples: the first has none. What a machine does not have is left out.
+ * A sample may wait TPU_SAMPLE_MS for libtpu's runtime, where there is one (capture/tpu.h).
  *
  *     struct system_metrics m;
  *     system_metrics_open(&m, &host_roots_here);
@@ -17,6 +18,7 @@
 #include "base/str.h"
 #include "capture/amd.h"
 #include "capture/host_facts.h"
+#include "capture/tpu.h"
 
 enum system_metric {
 #define X(name, word, unit, help) SYSTEM_METRIC_##name,
@@ -54,6 +56,7 @@ struct system_metrics {
     uint64_t cpu_busy, cpu_total;
     uint64_t disk_read_bytes, disk_write_bytes, receive_bytes, transmit_bytes;
     struct amd_gpus amd;
+    struct tpu tpu;
 };
 
 void system_metrics_open(struct system_metrics *m, const struct host_roots *at);

@@ -3,10 +3,10 @@
 
 #include <pthread.h>
 
-#include <curl/curl.h>
 #include <jansson.h>
 
 #include "base/limits.h"
+#include "net/curl_inside.h"
 
 #define TIMEOUT_MS_DEFAULT 30000
 #define CONNECT_TIMEOUT_MS 5000L
@@ -16,14 +16,19 @@ static void init_once(void)
     curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
+void net_curl_start(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, init_once);
+}
+
 static size_t take_body(char *p, size_t size, size_t n, void *ctx)
 {
     struct http_answer *r = ctx;
     return buf_add(&r->body, p, size * n) ? size * n : 0;
 }
 
-/* Keeps "Name: value" when the line is of that name. */
-static void keep_header(str line, str name, char *to, size_t to_size)
+void net_curl_keep(str line, str name, char *to, size_t to_size)
 {
     if (line.n <= name.n || line.p[name.n] != ':' || !str_eq_nocase(str_sub(line, 0, name.n), name))
         return;
@@ -35,12 +40,12 @@ static size_t take_header(char *p, size_t size, size_t n, void *ctx)
 {
     struct http_answer *r = ctx;
     const str line = {p, size * n};
-    keep_header(line, S("content-type"), r->content_type, sizeof r->content_type);
-    keep_header(line, S("etag"), r->etag, sizeof r->etag);
+    net_curl_keep(line, S("content-type"), r->content_type, sizeof r->content_type);
+    net_curl_keep(line, S("etag"), r->etag, sizeof r->etag);
     return size * n;
 }
 
-static bool add_header(struct curl_slist **list, const char *name, const char *value, struct err *e)
+bool net_curl_header(struct curl_slist **list, const char *name, const char *value, struct err *e)
 {
     struct buf line;
     buf_init(&line, 8192);
@@ -56,14 +61,15 @@ static bool add_header(struct curl_slist **list, const char *name, const char *v
 
 static bool add_headers(const struct http_request *q, struct curl_slist **list, struct err *e)
 {
-    if (!add_header(list, "Tachograph-Protocol: ", "1", e) || !add_header(list, "Expect:", "", e))
+    if (!net_curl_header(list, "Tachograph-Protocol: ", "1", e) ||
+        !net_curl_header(list, "Expect:", "", e))
         return false;
-    if (q->token != NULL && !add_header(list, "Authorization: Bearer ", q->token, e))
+    if (q->token != NULL && !net_curl_header(list, "Authorization: Bearer ", q->token, e))
         return false;
-    if (q->content_type != NULL && !add_header(list, "Content-Type: ", q->content_type, e))
+    if (q->content_type != NULL && !net_curl_header(list, "Content-Type: ", q->content_type, e))
         return false;
     for (size_t i = 0; q->headers != NULL && q->headers[i] != NULL; i++)
-        if (!add_header(list, q->headers[i], "", e))
+        if (!net_curl_header(list, q->headers[i], "", e))
             return false;
     return true;
 }
@@ -149,10 +155,9 @@ static bool fail(const struct http_request *q, const struct http_answer *r, CURL
 
 bool http_do(const struct http_request *q, struct http_answer *r, struct err *e)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     char reason[CURL_ERROR_SIZE] = "";
     struct curl_slist *headers = NULL;
-    pthread_once(&once, init_once);
+    net_curl_start();
     *r = (struct http_answer){0};
     buf_init(&r->body,
              q->max_answer_bytes == 0 ? (size_t)LIMIT_HTTP_BODY_BYTES : q->max_answer_bytes);
