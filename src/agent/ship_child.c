@@ -7,6 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/ship.h"
+#include "base/clock.h"
+
 static _Noreturn void become_shipper(const struct ship_child_options *o, const char *data_dir,
                                      const char *run, const sigset_t *mask)
 {
@@ -43,7 +46,8 @@ void ship_child_end(pid_t pid, const sigset_t *signals)
     int status;
     if (pid <= 0 || kill(pid, SIGTERM) != 0)
         return;
-    for (;;) {
+    const uint64_t by_ns = clock_boottime_ns() + (SHIP_END_S + 2) * (uint64_t)NS_PER_S;
+    while (clock_boottime_ns() < by_ns) { /* it may be stopped, or its disk may hang */
         const pid_t got = waitpid(pid, &status, WNOHANG);
         if (got == pid || (got == -1 && errno != EINTR))
             return;

@@ -18,7 +18,7 @@ struct ship_child_options {
 pid_t ship_child_start(const struct ship_child_options *o, const char *data_dir, const char *run,
                        const sigset_t *mask, struct err *e);
 /* Has it send what is left and waits for that, but not after one of `signals` (blocked in this
- * thread) has come: it then goes on alone. It bounds its own time. */
+ * thread) has come: it then goes on alone. At most SHIP_END_S and a little. */
 void ship_child_end(pid_t pid, const sigset_t *signals);
 
 #endif

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "agent/ship_inside.h"
+#include "base/clock.h"
 #include "base/limits.h"
 #include "base/map.h"
 #include "base/process.h"
@@ -17,9 +18,11 @@
 #define RECORD_BYTES_MAX (sizeof(struct journal_record_header) + JOURNAL_PAYLOAD_MAX)
 #define QUIET_PASSES                                                                               \
     120 /* then the file is closed until it grows: a data folder may hold thousands */
+#define COLD_NS (60 * (uint64_t)NS_PER_S) /* and at once when it was last written so long ago */
+#define LOOK_EVERY 1024                   /* records between looks at the time */
+#define GONE_PASSES 100                   /* a file that was not met for so long is no more */
 
 struct ship_journal {
-    struct ship_journal *next;
     struct journal_reader reader;
     char *path, *run;  /* owned */
     struct buf header; /* its first record, as it stands */
@@ -31,6 +34,8 @@ struct ship_journal {
     json_t *missing;        /* … but those in these half-open ranges, NULL = none */
     int64_t slept_at_bytes; /* size of the file when it was closed; 0 = never open */
     uint32_t quiet_passes;
+    uint64_t met_at_pass;
+    struct ship_retry retry;
     struct process_mark writer; /* on this host; pid 0 = on another, or gone */
     bool open, greeted, passed_over, foreign;
 };
@@ -48,29 +53,28 @@ static void close_journal(struct ship_journal *j)
     j->n_in_batch = j->have_to = j->quiet_passes = 0;
 }
 
-void ship_journals_free(struct ship_journal *j)
+void ship_journals_free(struct ship *s)
 {
-    while (j != NULL) {
-        struct ship_journal *next = j->next;
+    for (size_t i = 0; ship_journal_map_next(&s->journals, &i);) {
+        struct ship_journal *j = s->journals.values[i - 1];
         close_journal(j);
         free(j->path);
         free(j->run);
         free(j);
-        j = next;
     }
+    ship_journal_map_release(&s->journals);
 }
 
 static struct ship_journal *journal_at(struct ship *s, const char *path, str run)
 {
-    for (struct ship_journal *j = s->journals; j != NULL; j = j->next)
-        if (strcmp(j->path, path) == 0)
-            return j;
+    struct ship_journal **found = ship_journal_map_get(&s->journals, str_from(path));
+    if (found != NULL)
+        return *found;
     struct ship_journal *j = map_alloc(1, sizeof *j);
     j->path = strdup(path);
     j->run = strndup(run.p, run.n);
     must(j->path != NULL && j->run != NULL);
-    j->next = s->journals;
-    s->journals = j;
+    *ship_journal_map_put(&s->journals, str_from(j->path)) = j;
     return j;
 }
 
@@ -101,14 +105,21 @@ static void know_writer(struct ship *s, struct ship_journal *j)
         close_journal(j);
 }
 
-static void count_writer(struct ship *s, struct ship_journal *j)
+uint32_t ship_count_writers(struct ship *s)
 {
-    if (j->writer.pid <= 0)
-        return;
-    if (process_look(&j->writer) == PROCESS_LIVES)
-        s->n_writers++;
-    else
-        j->writer.pid = 0;
+    uint32_t n = 0;
+    for (size_t i = 0; ship_journal_map_next(&s->journals, &i);) {
+        struct ship_journal *j = s->journals.values[i - 1];
+        if (j->open && j->met_at_pass + GONE_PASSES < s->n_passes)
+            close_journal(j);
+        if (j->writer.pid <= 0)
+            continue;
+        if (process_look(&j->writer) == PROCESS_LIVES)
+            n++;
+        else
+            j->writer.pid = 0;
+    }
+    return n;
 }
 
 static bool open_journal(struct ship_journal *j, struct err *e)
@@ -134,9 +145,14 @@ static bool send_side(struct ship *s, struct ship_journal *j, struct err *e)
     const struct ship_request q = {.method = "PUT",
                                    .path = path,
                                    .type = "application/octet-stream",
-                                   .body = buf_str(&j->side)};
-    if (!ship_ask(s, &q, NULL, e))
-        return false;
+                                   .body = buf_str(&j->side),
+                                   .is_whole = true};
+    if (!ship_ask(s, &q, NULL, e)) {
+        if (e->code != ERR_LIMIT)
+            return false;
+        ship_pass_over(s, path, e); /* the record that names it says what is lost */
+        err_clear(e);
+    }
     buf_clear(&j->side);
     return true;
 }
@@ -161,7 +177,8 @@ static bool send_batch(struct ship *s, struct ship_journal *j, struct err *e)
     }
     json_decref(said);
     if (next <= 0)
-        return err_set(e, ERR_UNREACHABLE, "'%s' does not answer as a tachograph server",
+        return err_set(e, ERR_UNREACHABLE,
+                       "'%s' does not answer as a tachograph server: no next_seq",
                        s->options.server);
     s->n_records += j->n_in_batch;
     j->n_in_batch = 0;
@@ -186,13 +203,20 @@ static bool server_has(const struct ship_journal *j, uint64_t seq)
 
 /* Keeps the payload that lies in a file of its own, to go before the batch. One that is lost has none:
  * its record says so by itself. */
-static void take_side(struct ship_journal *j, const struct journal_record *rec)
+static void take_side(struct ship *s, struct ship_journal *j, const struct journal_record *rec)
 {
     const struct journal_record_header *h = (const void *)rec->raw;
     uint8_t digest[SHA256_BYTES];
     struct sha256 sha;
     if ((h->flags & JOURNAL_FLAG_SIDE) == 0 || (rec->flags & JOURNAL_FLAG_SIDE) != 0)
         return;
+    if (rec->n > LIMIT_HTTP_BODY_BYTES) {
+        struct err why;
+        err_set(&why, ERR_LIMIT, "a side file has %zu bytes, a server takes %lld", rec->n,
+                (long long)LIMIT_HTTP_BODY_BYTES);
+        ship_pass_over(s, j->path, &why);
+        return;
+    }
     sha256_init(&sha);
     sha256_add(&sha, rec->payload, rec->n);
     sha256_end(&sha, digest);
@@ -200,7 +224,8 @@ static void take_side(struct ship_journal *j, const struct journal_record *rec)
     buf_add(&j->side, rec->payload, rec->n);
 }
 
-static bool add_record(struct ship_journal *j, const struct journal_record *rec, struct err *e)
+static bool add_record(struct ship *s, struct ship_journal *j, const struct journal_record *rec,
+                       struct err *e)
 {
     if (rec->type == JOURNAL_HEADER || server_has(j, rec->seq))
         return true;
@@ -208,7 +233,7 @@ static bool add_record(struct ship_journal *j, const struct journal_record *rec,
         buf_add_str(&j->batch, buf_str(&j->header));
     buf_add(&j->batch, rec->raw, rec->n_raw);
     j->n_in_batch++;
-    take_side(j, rec);
+    take_side(s, j, rec);
     return buf_ok(&j->batch, "a batch of records", e) && buf_ok(&j->side, "a side file", e);
 }
 
@@ -216,12 +241,17 @@ static bool send_new(struct ship *s, struct ship_journal *j, struct err *e)
 {
     if ((!j->greeted || j->batch.n > 0) && !send_batch(s, j, e))
         return false;
-    for (;;) {
+    const size_t room =
+        s->body_bytes_max > RECORD_BYTES_MAX ? s->body_bytes_max - RECORD_BYTES_MAX : 0;
+    const size_t full = room < LIMIT_JOURNAL_BATCH_BYTES ? room : LIMIT_JOURNAL_BATCH_BYTES;
+    for (uint32_t n = 1;; n++) {
         struct journal_record rec;
-        const enum journal_got got = journal_reader_next(&j->reader, &rec, e);
-        if (got == JOURNAL_FAILED || (got == JOURNAL_GOT_RECORD && !add_record(j, &rec, e)))
+        if (n % LOOK_EVERY == 0 && !ship_may_go_on(s, e))
             return false;
-        const bool is_full = j->batch.n >= LIMIT_JOURNAL_BATCH_BYTES || j->side.n > 0;
+        const enum journal_got got = journal_reader_next(&j->reader, &rec, e);
+        if (got == JOURNAL_FAILED || (got == JOURNAL_GOT_RECORD && !add_record(s, j, &rec, e)))
+            return false;
+        const bool is_full = j->batch.n >= full || j->side.n > 0;
         const bool is_due = is_full || (got == JOURNAL_AT_END && j->batch.n > 0);
         j->quiet_passes = is_due ? 0 : j->quiet_passes + (got == JOURNAL_AT_END);
         if (is_due && !send_batch(s, j, e))
@@ -231,28 +261,53 @@ static bool send_new(struct ship *s, struct ship_journal *j, struct err *e)
     }
 }
 
+/* After a failure: true when the others are to go on. */
+static bool give_up_now(struct ship *s, struct ship_journal *j, bool is_cold, struct err *e)
+{
+    if (e->code == ERR_UNAUTHORIZED)
+        return false;
+    const bool was_deleted = !j->open && e->sys_errno == ENOENT;
+    const bool again = ship_may_pass(e);
+    if (is_cold || !again || j->batch.n > s->body_bytes_max)
+        close_journal(j);
+    if (again)
+        return ship_try_later(s, &j->retry, e);
+    if (!was_deleted) {
+        j->passed_over = true;
+        ship_pass_over(s, j->path, e);
+    }
+    err_clear(e);
+    return true;
+}
+
 bool ship_journal(struct ship *s, const char *path, str run, struct err *e)
 {
     struct ship_journal *j = journal_at(s, path, run);
     struct stat st;
-    count_writer(s, j);
-    if (j->passed_over || (j->foreign && s->options.here_only) || stat(path, &st) != 0 ||
-        (!j->open && st.st_size == j->slept_at_bytes))
-        return true; /* also a file that was made and has no header yet: its writer is at it */
-    const bool was_open = j->open;
+    j->met_at_pass = s->n_passes;
+    s->n_met++;
+    if (j->passed_over || (j->foreign && s->options.here_only))
+        return true;
+    if (stat(path, &st) != 0) {
+        close_journal(j);
+        return true;
+    }
+    s->busy = s->busy || j->open || st.st_size == 0; /* 0: its writer is at it */
+    if ((!j->open && st.st_size == j->slept_at_bytes) || ship_has_to_wait(s, &j->retry))
+        return true;
+    const int64_t age_ns =
+        clock_wall_ns() - st.st_mtim.tv_sec * (int64_t)NS_PER_S - st.st_mtim.tv_nsec;
+    const bool was_open = j->open, is_cold = age_ns > (int64_t)COLD_NS;
     bool ok = was_open || open_journal(j, e);
     if (ok && !was_open)
         know_writer(s, j);
-    ok = ok && (!j->open || send_new(s, j, e));
-    if (ok && j->quiet_passes >= QUIET_PASSES) {
+    if (!ok || (j->open && !send_new(s, j, e)))
+        return give_up_now(s, j, is_cold, e);
+    j->retry = (struct ship_retry){0};
+    if (is_cold || j->quiet_passes >= QUIET_PASSES) {
         j->slept_at_bytes = st.st_size;
         close_journal(j);
     }
-    if (!ok && e->code != ERR_UNAUTHORIZED && !ship_may_pass(e)) {
-        j->passed_over = ok = true;
-        ship_pass_over(s, path, e);
-        close_journal(j);
-        err_clear(e);
-    }
-    return ok;
+    s->busy = s->busy || j->open;
+    return true;
 }

@@ -14,33 +14,31 @@
 #define PROFILE_ENDING ".xplane.pb"
 
 struct ship_session {
-    struct ship_session *next;
     char *path;          /* owned */
     uint64_t size_bytes; /* of its files at the last look */
     struct timespec newest;
+    struct ship_retry retry;
     bool done; /* these files are there, or were refused */
 };
 
-void ship_sessions_free(struct ship_session *x)
+void ship_sessions_free(struct ship *s)
 {
-    while (x != NULL) {
-        struct ship_session *next = x->next;
-        free(x->path);
-        free(x);
-        x = next;
+    for (size_t i = 0; ship_session_map_next(&s->sessions, &i);) {
+        free(s->sessions.values[i - 1]->path);
+        free(s->sessions.values[i - 1]);
     }
+    ship_session_map_release(&s->sessions);
 }
 
 static struct ship_session *session_at(struct ship *s, const char *path)
 {
-    for (struct ship_session *x = s->sessions; x != NULL; x = x->next)
-        if (strcmp(x->path, path) == 0)
-            return x;
+    struct ship_session **found = ship_session_map_get(&s->sessions, str_from(path));
+    if (found != NULL)
+        return *found;
     struct ship_session *x = map_alloc(1, sizeof *x);
     x->path = strdup(path);
     must(x->path != NULL);
-    x->next = s->sessions;
-    s->sessions = x;
+    *ship_session_map_put(&s->sessions, str_from(x->path)) = x;
     return x;
 }
 
@@ -100,17 +98,19 @@ static bool send_part(struct ship *s, const char *where, uint32_t part, str body
 
 static bool send_parts(struct ship *s, int fd, char *part, const char *where, struct err *e)
 {
+    const size_t most = s->body_bytes_max < LIMIT_HTTP_UPLOAD_PART_BYTES
+                            ? s->body_bytes_max
+                            : LIMIT_HTTP_UPLOAD_PART_BYTES;
     uint64_t at = 0, size_bytes;
     uint32_t n = 0;
+    json_t *said = NULL;
     struct sha256 whole;
     char path[1024], hex[SHA256_HEX], body[160];
     if (!file_size(fd, &size_bytes, e))
         return false;
     sha256_init(&whole);
     do {
-        const size_t bytes = size_bytes - at < LIMIT_HTTP_UPLOAD_PART_BYTES
-                                 ? (size_t)(size_bytes - at)
-                                 : LIMIT_HTTP_UPLOAD_PART_BYTES;
+        const size_t bytes = size_bytes - at < most ? (size_t)(size_bytes - at) : most;
         if (!file_pread_all(fd, part, bytes, at, e) ||
             !send_part(s, where, n++, (str){part, bytes}, &whole, e))
             return false;
@@ -121,7 +121,9 @@ static bool send_parts(struct ship *s, int fd, char *part, const char *where, st
     const int length = snprintf(body, sizeof body, "{\"parts\":%u,\"sha256\":\"%s\"}", n, hex);
     const struct ship_request q = {
         .method = "POST", .path = path, .type = "application/json", .body = {body, (size_t)length}};
-    return ship_ask(s, &q, NULL, e);
+    const bool ok = ship_ask(s, &q, &said, e);
+    json_decref(said);
+    return ok;
 }
 
 static bool send_profile(struct ship *s, const char *path, const char *where, struct err *e)
@@ -199,14 +201,18 @@ bool ship_session(struct ship *s, struct arena *a, const char *dir, str run, str
     const bool same = look(x, a, names, n, &n_profiles);
     if (!same)
         s->unsettled = s->unsettled || n_profiles > 0;
-    if (!same || x->done || n_profiles == 0)
+    s->busy = s->busy || (n_profiles > 0 && !x->done);
+    if (!same || x->done || n_profiles == 0 || ship_has_to_wait(s, &x->retry))
         return true;
-    bool ok = send_profiles(s, a, x, run, name, names, n_profiles, e);
-    x->done = ok;
-    if (!ok && e->code != ERR_UNAUTHORIZED && !ship_may_pass(e)) {
-        x->done = ok = true;
-        ship_pass_over(s, dir, e);
-        err_clear(e);
-    }
-    return ok;
+    const bool ok = send_profiles(s, a, x, run, name, names, n_profiles, e);
+    x->done = ok || !ship_may_pass(e);
+    if (ok)
+        x->retry = (struct ship_retry){0};
+    if (ok || e->code == ERR_UNAUTHORIZED)
+        return ok;
+    if (ship_may_pass(e))
+        return ship_try_later(s, &x->retry, e);
+    ship_pass_over(s, dir, e);
+    err_clear(e);
+    return true;
 }

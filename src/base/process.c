@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -59,4 +60,13 @@ enum process_state process_look(const struct process_mark *m)
     const uint64_t then_ticks = m->boottime_ns / ((uint64_t)NS_PER_S / (uint64_t)ticks_per_s);
     return *state == 'Z' || *state == 'X' || start_ticks > then_ticks ? PROCESS_GONE
                                                                       : PROCESS_LIVES;
+}
+
+void process_raise_descriptors(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max < 65536 ? limit.rlim_max : 65536;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
 }

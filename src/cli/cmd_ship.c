@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tacho ship: sends the journals and sessions of the data folder to a server, and goes on as they
- * grow. SIGTERM: sends what is left, for at most DRAIN_S, and ends. */
+ * grow. SIGTERM: sends what is left, for at most SHIP_END_S, and ends. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/limits.h"
+#include "base/process.h"
 #include "cli/cli.h"
 #include "cli/run_arg.h"
 #include "journal/run_identity.h"
@@ -18,9 +19,9 @@
 
 #define PASS_EVERY_MS 500
 #define BACKOFF_MOST_MS 30000
-#define DRAIN_S 20
 #define SETTLE_S 10      /* --until-done waits that long for a first process to record */
 #define AWAY_MOST_S 3600 /* and that long, once all have ended, for a server that is away */
+#define AWAY_ONCE_S 20   /* --once waits that long for it */
 
 static volatile sig_atomic_t ending;
 
@@ -64,7 +65,9 @@ struct follow {
     struct ship ship;
     bool once, until_done, away;
     pid_t parent;
-    uint64_t begin_ns, end_by_ns; /* end_by_ns 0 = no end in sight */
+    uint64_t begin_ns, told_ns, ended_ns, through_ns; /* told_ns: by a signal; 0 = not (yet) */
+    uint64_t n_answers, answered_ns;                  /* when the server last took something */
+    uint64_t end_by_ns;                               /* 0 = no end in sight */
 };
 
 static bool pass(struct follow *f, struct err *e)
@@ -74,21 +77,53 @@ static bool pass(struct follow *f, struct err *e)
     if (!ok && ship_may_pass(e) && !f->away)
         fprintf(stderr, "tacho: %s; the journals wait here and are sent when it answers\n", e->msg);
     f->away = !ok;
+    if (ok && f->through_ns == 0)
+        f->through_ns = clock_boottime_ns();
     return ok;
 }
 
-/* Sets by when to end: told to, or because those that record have ended. */
+static uint64_t later_of(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Sets by when to end: told to, or because those that record have ended. What was asked for once takes as
+ * long as it takes, as long as the server takes it. */
 static void look_for_end(struct follow *f)
 {
-    const uint64_t now = clock_boottime_ns();
-    const bool told = ending || f->once;
-    const bool all_ended = f->until_done && f->ship.n_writers == 0 &&
-                           now > f->begin_ns + SETTLE_S * (uint64_t)NS_PER_S;
-    const uint64_t by_ns = now + (told ? DRAIN_S : AWAY_MOST_S) * (uint64_t)NS_PER_S;
-    if (!told && !all_ended)
-        f->end_by_ns = 0;
-    else if (f->end_by_ns == 0 || by_ns < f->end_by_ns)
-        f->end_by_ns = by_ns;
+    const uint64_t now = clock_boottime_ns(), s = (uint64_t)NS_PER_S;
+    const bool all_ended =
+        f->until_done && f->ship.n_writers == 0 && now > f->begin_ns + SETTLE_S * s;
+    if (f->ship.n_answers > f->n_answers)
+        f->answered_ns = now;
+    f->n_answers = f->ship.n_answers;
+    if (ending && f->told_ns == 0)
+        f->told_ns = now;
+    f->ended_ns = !all_ended ? 0 : f->ended_ns == 0 ? now : f->ended_ns;
+    f->end_by_ns = f->told_ns != 0    ? f->told_ns + SHIP_END_S * s
+                   : f->once          ? later_of(f->begin_ns, f->answered_ns) + AWAY_ONCE_S * s
+                   : f->ended_ns != 0 ? later_of(f->ended_ns, f->answered_ns) + AWAY_MOST_S * s
+                                      : 0;
+    f->ship.look_everywhere = f->end_by_ns != 0;
+}
+
+/* Asked by the passes: a server that hangs does not hold up the end. */
+static bool may_go_on(void *ctx)
+{
+    struct follow *f = ctx;
+    look_for_end(f);
+    return f->end_by_ns == 0 || clock_boottime_ns() <= f->end_by_ns;
+}
+
+/* After a pass that came through and found a session still being written. */
+static bool is_settled(struct follow *f)
+{
+    if (!f->ship.unsettled)
+        return true;
+    if (clock_boottime_ns() < f->through_ns + SETTLE_S * (uint64_t)NS_PER_S && may_go_on(f))
+        return false;
+    fputs("tacho: a profile session was still being written and was not sent\n", stderr);
+    return true;
 }
 
 static bool follow(struct follow *f, struct err *e)
@@ -97,18 +132,20 @@ static bool follow(struct follow *f, struct err *e)
     f->begin_ns = clock_boottime_ns();
     for (;;) {
         look_for_end(f); /* before the pass: what came before the signal is in it */
+        const bool is_last = f->end_by_ns != 0;
         const bool ok = pass(f, e);
         if (!ok && !ship_may_pass(e))
             return false;
-        if (f->end_by_ns != 0 && ((ok && !f->ship.unsettled) || clock_boottime_ns() > f->end_by_ns))
+        look_for_end(f); /* a process may have begun to record */
+        if (is_last && f->end_by_ns != 0 && ((ok && is_settled(f)) || !may_go_on(f)))
             return ok;
         if (f->until_done && getppid() != f->parent) {
             let_go_of_output();
             f->parent = getppid();
         }
-        wait = ok || ending                 ? PASS_EVERY_MS
-               : wait * 2 < BACKOFF_MOST_MS ? wait * 2
-                                            : BACKOFF_MOST_MS;
+        wait = ok || ending || e->code == ERR_IO ? PASS_EVERY_MS
+               : wait * 2 < BACKOFF_MOST_MS      ? wait * 2
+                                                 : BACKOFF_MOST_MS;
         if (ending)
             usleep(PASS_EVERY_MS * 1000);
         else
@@ -158,8 +195,12 @@ static bool ship_with(const struct cli *cli, const struct ship_options *o, bool 
     struct follow f = {.once = flags_on(cli->flags, FLAG_ship_once),
                        .until_done = until_done,
                        .parent = getppid()};
+    struct ship_options options = *o;
+    options.may_go_on = may_go_on;
+    options.ctx = &f;
     listen_for_end();
-    ship_init(&f.ship, o);
+    process_raise_descriptors();
+    ship_init(&f.ship, &options);
     bool ok = follow(&f, e);
     fprintf(stderr, "tacho: %llu records and %llu profiles sent to %s\n",
             (unsigned long long)f.ship.n_records, (unsigned long long)f.ship.n_files, o->server);

@@ -74,6 +74,30 @@ static bool add_headers(const struct http_request *q, struct curl_slist **list, 
     return true;
 }
 
+static int look_whether_to_go_on(void *ctx, curl_off_t to_get, curl_off_t got, curl_off_t to_put,
+                                 curl_off_t put)
+{
+    const struct http_request *q = ctx;
+    (void)to_get, (void)got, (void)to_put, (void)put;
+    return q->may_go_on(q->may_go_on_ctx) ? 0 : 1;
+}
+
+static void set_patience(CURL *c, const struct http_request *q)
+{
+    curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
+    curl_easy_setopt(c, CURLOPT_TIMEOUT_MS,
+                     (long)(q->timeout_ms == 0 ? TIMEOUT_MS_DEFAULT : q->timeout_ms));
+    if (q->idle_ms > 0) {
+        curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, 1L);
+        curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, (long)(q->idle_ms / 1000));
+    }
+    if (q->may_go_on != NULL) {
+        curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, look_whether_to_go_on);
+        curl_easy_setopt(c, CURLOPT_XFERINFODATA, q);
+        curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
+    }
+}
+
 static void set_options(CURL *c, const struct http_request *q, struct http_answer *r,
                         const struct curl_slist *headers)
 {
@@ -87,9 +111,7 @@ static void set_options(CURL *c, const struct http_request *q, struct http_answe
     curl_easy_setopt(c, CURLOPT_WRITEDATA, r);
     curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, take_header);
     curl_easy_setopt(c, CURLOPT_HEADERDATA, r);
-    curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
-    curl_easy_setopt(c, CURLOPT_TIMEOUT_MS,
-                     (long)(q->timeout_ms == 0 ? TIMEOUT_MS_DEFAULT : q->timeout_ms));
+    set_patience(c, q);
     if (q->unix_socket != NULL)
         curl_easy_setopt(c, CURLOPT_UNIX_SOCKET_PATH, q->unix_socket);
     if (q->body.n > 0 || (q->method != NULL && strcmp(q->method, "POST") == 0)) {
@@ -148,6 +170,8 @@ static bool fail(const struct http_request *q, const struct http_answer *r, CURL
     if (code == CURLE_WRITE_ERROR && r->body.overflow)
         return err_set(e, ERR_LIMIT, "the answer of '%s' is longer than %zu bytes", q->url,
                        r->body.cap);
+    if (code == CURLE_ABORTED_BY_CALLBACK)
+        return err_set(e, ERR_UNREACHABLE, "'%s' did not answer in the time there was", q->url);
     const bool wrong_url = code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL;
     return err_set(e, wrong_url ? ERR_USAGE : ERR_UNREACHABLE, "cannot reach '%s': %s", q->url,
                    reason[0] != '\0' ? reason : curl_easy_strerror(code));

@@ -26,6 +26,9 @@ struct http_request {
     const char *const *headers; /* more lines "Name: value", NULL at the end; NULL = none */
     str body;                   /* borrowed */
     uint64_t timeout_ms;        /* whole request; 0 = 30 s */
+    uint64_t idle_ms;           /* without a byte either way, of 1 s and more; 0 = none */
+    bool (*may_go_on)(void *);  /* asked about once a second, false gives up; NULL = always */
+    void *may_go_on_ctx;        /* borrowed */
     size_t max_answer_bytes;    /* 0 = LIMIT_HTTP_BODY_BYTES */
 };
 

@@ -8,7 +8,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "base/process.h"
 #include "server/http_inside.h"
 
 #define HEAD_BYTES_MAX 65536 /* of a request's head and its connection's buffers */
@@ -390,15 +390,6 @@ bool http_address_in_use(str listen)
     return fd == -1 && e.code == ERR_CONFLICT;
 }
 
-static void raise_descriptor_limit(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-        limit.rlim_cur = limit.rlim_max < 65536 ? limit.rlim_max : 65536;
-        (void)setrlimit(RLIMIT_NOFILE, &limit);
-    }
-}
-
 /* libmicrohttpd's own words, such as that a client is gone, are for who looks for them. */
 static void PRINTF_LIKE(2, 0) log_daemon(void *ctx, const char *format, va_list args)
 {
@@ -414,7 +405,7 @@ struct http_server *http_open(const struct http_options *o, struct err *e)
 {
     struct http_server *s = map_alloc(1, sizeof *s);
     s->options = *o;
-    raise_descriptor_limit();
+    process_raise_descriptors();
     const int fd = listen_on(o->listen, &s->port, e);
     if (fd == -1) {
         free(s);
