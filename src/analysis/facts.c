@@ -15,6 +15,7 @@ struct measurer {
     const struct profile *profile;
     struct arena *arena; /* of what stays */
     struct arena work;   /* of one trace */
+    struct op_db db;
     struct profile_facts *out;
     struct err *err;
     uint32_t devices_capacity, steps_capacity;
@@ -56,22 +57,23 @@ static bool plane_row(struct measurer *x, const struct trace *t, const struct tr
     return true;
 }
 
-static bool host_row(struct measurer *x, const struct trace *t, struct device_row *row, uint32_t *n)
+static void cpu_rows(const struct measurer *x, const struct trace *t, struct device_row *rows,
+                     uint32_t *n)
 {
-    struct device_spans d;
-    if (!device_spans_of(t, &x->work, &d, x->err))
-        return false;
-    if (d.has_work)
-        row[(*n)++] = (struct device_row){.kind = DEVICE_CPU, .name = t->host, .busy = d.busy};
-    return true;
+    for (uint32_t i = 0; i < x->db.n_cpu_devices; i++) {
+        const struct op_cpu_device *d = &x->db.cpu_devices[i];
+        if (d->trace == t)
+            rows[(*n)++] =
+                (struct device_row){.kind = DEVICE_CPU, .name = d->name, .busy = d->busy};
+    }
 }
 
 static bool rows_of(struct measurer *x, const struct trace *t, struct device_row **rows,
                     uint32_t *n)
 {
     *n = 0;
-    *rows = ARENA_ARRAY(&x->work, struct device_row, (size_t)t->n_planes + 1);
-    if (*rows == NULL)
+    *rows = ARENA_ARRAY(&x->work, struct device_row, (size_t)t->n_planes + x->db.n_cpu_devices);
+    if (*rows == NULL && t->n_planes > 0)
         return arena_full(&x->work, x->err);
     for (uint32_t i = 0; i < t->n_planes; i++) {
         const struct trace_plane *p = &t->planes[i];
@@ -79,7 +81,8 @@ static bool rows_of(struct measurer *x, const struct trace *t, struct device_row
             !plane_row(x, t, p, &(*rows)[(*n)++]))
             return false;
     }
-    return *n > 0 || host_row(x, t, *rows, n);
+    cpu_rows(x, t, *rows, n);
+    return true;
 }
 
 static void add_known(struct fact_ps *f, uint64_t ps)
@@ -262,14 +265,12 @@ static bool add_compile(struct measurer *x, const struct trace *t, const struct 
 static bool add_ops(struct measurer *x)
 {
     struct profile_facts *f = x->out;
-    struct op_db db;
-    if (!op_db_build(&db, x->profile, (str){0}, x->arena, x->err))
-        return false;
-    f->has_ops = db.n_ops > 0;
-    f->has_hlo = db.hlo.n_programs > db.hlo.n_damaged;
-    f->op_self_ps = db.self_ps;
-    for (uint32_t i = 0; i < db.n_ops && i < FACTS_TOP_OPS; i++) {
-        const struct op_metrics *m = &db.ops[i];
+    const struct op_db *db = &x->db;
+    f->has_ops = db->n_ops > 0;
+    f->has_hlo = db->hlo.n_programs > db->hlo.n_damaged;
+    f->op_self_ps = db->self_ps;
+    for (uint32_t i = 0; i < db->n_ops && i < FACTS_TOP_OPS; i++) {
+        const struct op_metrics *m = &db->ops[i];
         const str file = path_base(m->source_file);
         f->top_ops[f->n_top_ops++] =
             (struct op_fact){.name = m->name,
@@ -281,7 +282,6 @@ static bool add_ops(struct measurer *x)
                                                           (long long)m->source_line)
                                            : file};
     }
-    op_db_release(&db);
     return x->arena->overflow ? arena_full(x->arena, x->err) : true;
 }
 
@@ -330,8 +330,10 @@ bool profile_facts_of(const struct profile *p, struct arena *a, struct profile_f
                       struct err *e)
 {
     struct measurer x = {.profile = p, .arena = a, .out = out, .err = e};
-    bool ok = true;
     *out = (struct profile_facts){0};
+    if (!op_db_build(&x.db, p, (str){0}, a, e))
+        return false;
+    bool ok = true;
     arena_init(&x.work, "facts", LIMIT_ARENA_TOOL_BYTES);
     for (uint32_t i = 0; ok && i < p->n_traces; i++) {
         out->n_hosts += is_first_of_host(p, i);
@@ -343,5 +345,6 @@ bool profile_facts_of(const struct profile *p, struct arena *a, struct profile_f
         out->window_from_ns = p->origin_ns + (int64_t)(x.from_ps / 1000);
     ok = ok && add_median(&x) && add_ops(&x);
     arena_release(&x.work);
+    op_db_release(&x.db);
     return ok;
 }

@@ -16,7 +16,8 @@ struct collector {
     struct open_op *open;
     uint32_t n_open, open_capacity;
     uint64_t first_ps, last_ps;
-    uint32_t n_threads; /* that ran operations */
+    struct map_u64_u32 devices; /* ordinal to the index among db->cpu_devices */
+    uint32_t unsaid;            /* of operations that do not say where they ran; UINT32_MAX: none */
 };
 
 static void close_op(struct collector *c)
@@ -30,9 +31,9 @@ static void close_op(struct collector *c)
         c->open[c->n_open - 1].children_ps += time;
 }
 
-enum asked { HLO_OP = 0, HLO_MODULE, PROGRAM_ID, ASKED };
+enum asked { HLO_OP = 0, HLO_MODULE, PROGRAM_ID, DEVICE_ORDINAL, ASKED };
 static const str asked_names[ASKED] = {STR_INIT("hlo_op"), STR_INIT("hlo_module"),
-                                       STR_INIT("program_id")};
+                                       STR_INIT("program_id"), STR_INIT("device_ordinal")};
 
 static const struct hlo_program *program_of(const struct op_db *db, const struct trace_stat *stats,
                                             uint64_t *id)
@@ -77,24 +78,54 @@ static bool begin_op(struct collector *c, const struct trace_event *ev,
     return true;
 }
 
+static struct op_cpu_device *device_at(struct collector *c, const struct trace_stat *ordinal)
+{
+    struct op_db *db = c->db;
+    int64_t number = 0;
+    const bool said = trace_stat_i64(ordinal, &number);
+    const uint32_t *known = said ? map_u64_u32_get(&c->devices, (uint64_t)number) : &c->unsaid;
+    if (known != NULL && *known != UINT32_MAX)
+        return &db->cpu_devices[*known];
+    if (!ARENA_PUSH(db->arena, db->cpu_devices, db->n_cpu_devices, db->cpu_devices_capacity))
+        return NULL;
+    const uint32_t at = db->n_cpu_devices - 1;
+    if (said)
+        *map_u64_u32_put(&c->devices, (uint64_t)number) = at;
+    else
+        c->unsaid = at;
+    db->cpu_devices[at] = (struct op_cpu_device){
+        .trace = c->trace,
+        .name = said ? arena_printf(db->arena, "CPU %lld", (long long)number) : c->trace->host};
+    return &db->cpu_devices[at];
+}
+
+/* Threads take the work of any device, so an operation is counted where it says that it ran. */
+static bool device_ran(struct collector *c, const struct trace_event *ev,
+                       const struct trace_stat *ordinal)
+{
+    struct op_cpu_device *d = device_at(c, ordinal);
+    return (d != NULL &&
+            spans_add(&d->busy, c->db->arena, ev->start_ps, ev->start_ps + ev->dur_ps)) ||
+           arena_full(c->db->arena, c->err);
+}
+
 static bool collect_line(struct collector *c, uint32_t line_index)
 {
     struct trace_cursor cursor;
     struct trace_picker p;
-    bool ok = true, any = false;
+    bool ok = true;
     trace_picker_init(&p, c->trace, line_index, asked_names, ASKED);
     for (trace_cursor_init(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);) {
         str name = {0};
         ok = trace_pick(&p, &cursor.event, c->err);
         if (ok && trace_stat_str(&p.values[HLO_OP], &name) && name.n > 0) {
-            any = true;
-            ok = begin_op(c, &cursor.event, p.values, name);
+            ok = begin_op(c, &cursor.event, p.values, name) &&
+                 device_ran(c, &cursor.event, &p.values[DEVICE_ORDINAL]);
         }
     }
     trace_picker_release(&p);
     while (c->n_open > 0)
         close_op(c);
-    c->n_threads += any;
     trace_cursor_release(&cursor);
     return ok && trace_cursor_ok(&cursor, c->err);
 }
@@ -109,7 +140,9 @@ static bool names_operations(const struct trace_plane *p)
 
 bool op_collect_cpu(struct op_db *db, const struct trace *t, struct err *e)
 {
-    struct collector c = {.db = db, .trace = t, .err = e, .first_ps = UINT64_MAX};
+    struct collector c = {
+        .db = db, .trace = t, .err = e, .first_ps = UINT64_MAX, .unsaid = UINT32_MAX};
+    const uint32_t first_device = db->n_cpu_devices;
     bool ok = true;
     for (uint32_t i = 0; ok && i < t->n_planes; i++) {
         const struct trace_plane *p = &t->planes[i];
@@ -118,7 +151,13 @@ bool op_collect_cpu(struct op_db *db, const struct trace *t, struct err *e)
         for (uint32_t l = p->first_line; ok && l < p->first_line + p->n_lines; l++)
             ok = collect_line(&c, l);
     }
-    if (c.last_ps > c.first_ps)
-        db->total_ps = op_add(db->total_ps, op_mul(c.last_ps - c.first_ps, c.n_threads));
+    for (uint32_t i = first_device; i < db->n_cpu_devices; i++) {
+        struct spans *busy = &db->cpu_devices[i].busy;
+        spans_close(busy);
+        db->total_ps = op_add(db->total_ps, c.last_ps - c.first_ps);
+        db->busy_ps = op_add(db->busy_ps, spans_within(busy, 0, UINT64_MAX));
+    }
+    db->named_ps = db->busy_ps;
+    map_u64_u32_release(&c.devices);
     return ok;
 }

@@ -3,6 +3,7 @@
 #include "analysis/memo.h"
 #include "analysis/op_collect.h"
 #include "analysis/spans.h"
+#include "base/limits.h"
 #include "model/trace_pick.h"
 
 /* Kernels of one HLO operation that follow each other in one step are one execution of it. */
@@ -23,6 +24,8 @@ struct collector {
     struct run_of_kernels run;
     struct memo matrix_units;   /* whether a kernel uses them */
     uint64_t first_ps, last_ps; /* of the device at hand */
+    struct spans named, other;  /* what it ran: operations, and what names none */
+    struct arena intervals;
     struct arena scratch;
     struct arena names; /* the text of run */
     struct arena_mark names_empty;
@@ -142,7 +145,7 @@ static bool add_framework_kernel(struct collector *c, const struct trace_event *
 }
 
 static bool collect_event(struct collector *c, uint32_t line_index,
-                          const struct trace_cursor *cursor, struct trace_picker *p)
+                          const struct trace_cursor *cursor, struct trace_picker *p, bool *named)
 {
     const struct trace_line *line = &c->trace->lines[line_index];
     const struct trace_event *ev = &cursor->event;
@@ -157,15 +160,32 @@ static bool collect_event(struct collector *c, uint32_t line_index,
         return true;
     }
     const str full_name = stat_text(p->values, md, TF_OP);
+    *named = full_name.n > 0;
     return full_name.n == 0 || add_framework_kernel(c, ev, trace_event_name(c->trace, line, ev),
                                                     full_name, uses_matrix_units(c, line, ev));
 }
 
-static void widen(struct collector *c, const struct trace_event *ev)
+static bool measure(struct collector *c, const struct trace_event *ev, bool named)
 {
     const uint64_t end = ev->start_ps + ev->dur_ps;
+    if (ev->num_occurrences > 0)
+        return true; /* has no place in time */
     c->first_ps = ev->start_ps < c->first_ps ? ev->start_ps : c->first_ps;
     c->last_ps = end > c->last_ps ? end : c->last_ps;
+    return spans_add(named ? &c->named : &c->other, &c->intervals, ev->start_ps, end) ||
+           arena_full(&c->intervals, c->err);
+}
+
+static void add_busy(struct collector *c)
+{
+    spans_close(&c->named);
+    spans_close(&c->other);
+    const uint64_t named = spans_within(&c->named, 0, UINT64_MAX);
+    uint64_t alone = spans_within(&c->other, 0, UINT64_MAX);
+    for (uint32_t i = 0; i < c->other.n; i++)
+        alone -= spans_within(&c->named, c->other.items[i].begin_ps, c->other.items[i].end_ps);
+    c->db->named_ps = op_add(c->db->named_ps, named);
+    c->db->busy_ps = op_add(c->db->busy_ps, named + alone);
 }
 
 static bool collect_line(struct collector *c, uint32_t line_index)
@@ -176,9 +196,8 @@ static bool collect_line(struct collector *c, uint32_t line_index)
     trace_picker_init(&p, c->trace, line_index, asked_names, ASKED);
     for (trace_cursor_init_work(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);) {
         const struct arena_mark mark = arena_mark(&c->scratch);
-        if (cursor.event.num_occurrences == 0)
-            widen(c, &cursor.event);
-        ok = collect_event(c, line_index, &cursor, &p);
+        bool named = true;
+        ok = collect_event(c, line_index, &cursor, &p, &named) && measure(c, &cursor.event, named);
         arena_reset(&c->scratch, mark);
     }
     trace_cursor_release(&cursor);
@@ -192,22 +211,28 @@ bool op_collect_gpu(struct op_db *db, const struct trace *t, const struct groupi
     struct collector c = {.db = db, .trace = t, .err = e, .grouping = g};
     arena_init(&c.scratch, "operations", 0);
     arena_init(&c.names, "operation names", 0);
+    arena_init(&c.intervals, "intervals of a device", LIMIT_ARENA_TOOL_BYTES);
     c.names_empty = arena_mark(&c.names);
+    const struct arena_mark no_intervals = arena_mark(&c.intervals);
     bool ok = true;
     for (uint32_t i = 0; ok && i < t->n_planes; i++) {
         const struct trace_plane *p = &t->planes[i];
+        arena_reset(&c.intervals, no_intervals);
+        c.named = c.other = (struct spans){0};
         c.first_ps = UINT64_MAX;
         c.last_ps = 0;
         for (uint32_t l = p->first_line;
              ok && p->kind == TRACE_PLANE_GPU && l < p->first_line + p->n_lines; l++) {
-            if (!spans_is_derived(t->lines[l].name))
+            if (spans_is_work_line(t, l))
                 ok = collect_line(&c, l);
         }
         if (c.last_ps > c.first_ps)
             db->total_ps += c.last_ps - c.first_ps;
+        add_busy(&c);
     }
     memo_release(&c.matrix_units);
     arena_release(&c.scratch);
     arena_release(&c.names);
+    arena_release(&c.intervals);
     return ok;
 }

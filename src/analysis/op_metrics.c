@@ -164,7 +164,18 @@ bool op_db_build(struct op_db *db, const struct profile *p, str host, struct are
         qsort(db->ops, db->n_ops, sizeof *db->ops, by_self);
     for (uint32_t i = 0; i < db->n_ops; i++)
         db->self_ps = op_add(db->self_ps, db->ops[i].self_ps);
+    if (db->backend == OP_BACKEND_TPU) /* a core runs one operation at a time */
+        db->busy_ps = db->named_ps = db->self_ps;
     return true;
+}
+
+void op_db_values(const struct op_db *db, struct table *t)
+{
+    table_value(t, S("total_time_ps"), S("Device time"), cell_u64(db->total_ps), S("ps"));
+    table_value(t, S("busy_time_ps"), S("Busy"), cell_u64(db->busy_ps), S("ps"));
+    table_value(t, S("unnamed_time_ps"), S("Busy, of no operation"), cell_u64(op_db_unnamed_ps(db)),
+                S("ps"));
+    table_value(t, S("idle_time_ps"), S("Idle"), cell_u64(op_db_idle_ps(db)), S("ps"));
 }
 
 void op_db_release(struct op_db *db)

@@ -3,8 +3,10 @@
  *
  * One row an operation, keyed by program id and name, summed over devices and hosts. `self` is an
  * event's time less its direct children's. A device's total is the span from its first operation
- * or step to its last; what no operation covers is idle. On CPU backends the executor threads that
- * ran operations stand for devices. Flops and bytes come from the event's metadata (TPU) or from
+ * or step to its last. In it the device was busy with operations, busy with what names no operation
+ * (GPU: kernels of a graph, copies, kernels without XLA) or idle; XProf counts the last two as
+ * idle. On CPU backends the device is the one that each operation names (device_ordinal), on whatever
+ * executor thread it ran; its total is its host's, from the first operation to the last. Flops and bytes come from the event's metadata (TPU) or from
  * the static cost model over the HLO (GPU, CPU); has_cost tells an unknown from a zero.
  *
  *     struct op_db db;
@@ -18,6 +20,8 @@
 
 #include "analysis/device_info.h"
 #include "analysis/hlo_index.h"
+#include "analysis/spans.h"
+#include "model/table.h"
 
 enum op_space { OP_SPACE_HBM = 0, OP_SPACE_CMEM, OP_SPACE_VMEM, OP_SPACE_OTHER, OP_SPACES };
 
@@ -37,6 +41,12 @@ struct op_metrics {
     enum { OP_CORE_NONE = 0, OP_CORE_TENSOR, OP_CORE_SPARSE } core;
     const struct hlo_module *module; /* with its instruction, or NULL */
     const struct hlo_instruction *instruction;
+};
+
+struct op_cpu_device {
+    const struct trace *trace;
+    str name; /* "CPU 2", or the host's when operations do not say where they ran */
+    struct spans busy;
 };
 
 struct op_key {
@@ -59,8 +69,12 @@ struct op_db {
     struct arena *arena;
     struct op_metrics *ops; /* by self time, then name, once built */
     uint32_t n_ops, capacity;
-    uint64_t total_ps;                   /* Σ over devices of their span */
-    uint64_t self_ps;                    /* Σ over operations */
+    uint64_t total_ps;                 /* Σ over devices of their span */
+    uint64_t self_ps;                  /* Σ over operations */
+    uint64_t busy_ps;                  /* Σ over devices of the time in which anything ran */
+    uint64_t named_ps;                 /* of it, in which an operation ran */
+    struct op_cpu_device *cpu_devices; /* CPU backend: by trace, then as they come */
+    uint32_t n_cpu_devices, cpu_devices_capacity;
     uint64_t duty_busy_ps, duty_idle_ps; /* TPU: without infeed, outfeed, send, recv */
     enum op_backend backend;
     uint32_t n_devices, n_hosts;
@@ -74,8 +88,20 @@ struct op_db {
 MUST_CHECK bool op_db_build(struct op_db *db, const struct profile *p, str host, struct arena *a,
                             struct err *e);
 void op_db_release(struct op_db *db);
+/* How the time of the devices divides, as values of a table. */
+void op_db_values(const struct op_db *db, struct table *t);
 
 static inline uint64_t op_db_idle_ps(const struct op_db *db)
+{
+    return db->total_ps > db->busy_ps ? db->total_ps - db->busy_ps : 0;
+}
+/* Busy, of no operation. */
+static inline uint64_t op_db_unnamed_ps(const struct op_db *db)
+{
+    return db->busy_ps - db->named_ps;
+}
+/* As XProf counts: all that is not an operation's own time. */
+static inline uint64_t op_db_xprof_idle_ps(const struct op_db *db)
 {
     return db->total_ps > db->self_ps ? db->total_ps - db->self_ps : 0;
 }

@@ -239,19 +239,31 @@ static void finish(struct builder *b, struct op_node *node)
     }
 }
 
+static bool add_rest(struct builder *b, struct op_node *root, enum op_node_kind kind, str name,
+                     uint64_t time_ps)
+{
+    struct op_node *node = add_child(b, root, kind, name);
+    const struct op_amount x = {.time_ps = time_ps};
+    if (node == NULL)
+        return false;
+    node_add(node, &x, 0);
+    node_add(root, &x, 0);
+    return true;
+}
+
 static bool fill(struct builder *b, struct op_node *root)
 {
     for (uint32_t i = 0; i < b->db->n_ops; i++)
         if (!add_operation(b, root, &b->db->ops[i]))
             return false;
-    const struct op_amount idle = {.time_ps = op_db_idle_ps(b->db)};
-    if (!b->options.exclude_idle && b->db->n_ops > 0) {
-        struct op_node *node = add_child(b, root, OP_NODE_IDLE, S("IDLE"));
-        if (node == NULL)
-            return false;
-        node_add(node, &idle, 0);
-        node_add(root, &idle, 0);
-    }
+    const bool x = b->options.as_xprof;
+    const uint64_t idle = x ? op_db_xprof_idle_ps(b->db) : op_db_idle_ps(b->db);
+    if (!x && op_db_unnamed_ps(b->db) > 0 &&
+        !add_rest(b, root, OP_NODE_UNNAMED, S("busy, of no operation"), op_db_unnamed_ps(b->db)))
+        return false;
+    if (!b->options.exclude_idle && (x ? b->db->n_ops > 0 : b->db->total_ps > 0) &&
+        !add_rest(b, root, OP_NODE_IDLE, S("IDLE"), idle))
+        return false;
     finish(b, root);
     return true;
 }
@@ -275,7 +287,7 @@ struct op_node *op_tree_build(const struct op_db *db, struct op_tree_options opt
 
 const char *op_node_kind_name(enum op_node_kind kind)
 {
-    static const char *const names[] = {"total",      "program",   "place", "category",
-                                        "duplicates", "operation", "fused", "idle"};
+    static const char *const names[] = {"total",     "program", "place", "category", "duplicates",
+                                        "operation", "fused",   "idle",  "unnamed"};
     return names[kind];
 }

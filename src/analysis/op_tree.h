@@ -7,7 +7,7 @@
  *   provenance  root ─ program ─ place ─ … ─ place ─ category ─ duplicates ─ operation
  *
  * "duplicates" gathers operations that the compiler made alike; it is left out where there is only
- * one. IDLE, the time that no operation covers, is a child of the root. Times are self times, so
+ * one. IDLE, the time in which nothing ran, is a child of the root, and so is what ran and names no operation. Times are self times, so
  * that children add up to their parent. An operation that runs others (`while`) adds its own time
  * and no cost: that is already in those it runs. Siblings are ordered by time, then name.
  *
@@ -28,7 +28,8 @@ struct op_tree_options {
     bool exclude_idle;
     bool with_fused; /* the instructions inside of a fusion as its children, without numbers */
     /* As XProf counts: operations that run others add their time to the program but are no nodes,
-     * names that start with "region" are left out, bytes without a memory space are not counted. */
+     * names that start with "region" are left out, bytes without a memory space are not counted, all that is
+     * no operation's own time is idle. */
     bool as_xprof;
 };
 
@@ -41,6 +42,7 @@ enum op_node_kind {
     OP_NODE_OPERATION,
     OP_NODE_FUSED,
     OP_NODE_IDLE,
+    OP_NODE_UNNAMED, /* busy, of no operation */
 };
 
 struct op_amount {

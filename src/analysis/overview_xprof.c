@@ -113,7 +113,8 @@ static void operation_properties(struct json *j, const struct page *p)
         percent(j, "device_compute_32bit_percent", p->steps.compute_32_ps, computed);
         return;
     }
-    percent(j, "device_idle_time_percent", (double)op_db_idle_ps(&p->db), (double)p->db.total_ps);
+    percent(j, "device_idle_time_percent", (double)op_db_xprof_idle_ps(&p->db),
+            (double)p->db.total_ps);
     percent(j, "host_idle_time_percent", (double)(p->host.total_ps - p->host.busy_ps),
             (double)p->host.total_ps);
     /* XProf's open build gives no limits here: its roofline table does */

@@ -138,8 +138,7 @@ static bool hlo_stats_run(const struct tool_request *r, struct arena *a, struct 
         declare_columns(t);
         for (uint32_t i = 0; i < db.n_ops && add_row(t, &db, &db.ops[i]); i++)
             continue;
-        table_value(t, S("total_time_ps"), S("Device time"), cell_u64(db.total_ps), S("ps"));
-        table_value(t, S("idle_time_ps"), S("Idle"), cell_u64(op_db_idle_ps(&db)), S("ps"));
+        op_db_values(&db, t);
         if (db.hlo.n_damaged > 0)
             table_note(t, S("hlo_damaged"), db.hlo.n_damaged, "HLO modules could not be read");
     }

@@ -138,8 +138,7 @@ static void add_values(struct table *t, const struct op_db *db)
     for (uint32_t i = 0; i < db->n_ops; i++)
         n_unknown += !db->ops[i].has_cost && db->ops[i].time_ps == db->ops[i].self_ps;
     const struct device_info *d = &db->device;
-    table_value(t, S("total_time_ps"), S("Device time"), cell_u64(db->total_ps), S("ps"));
-    table_value(t, S("idle_time_ps"), S("Idle"), cell_u64(op_db_idle_ps(db)), S("ps"));
+    op_db_values(db, t);
     table_value(t, S("device"), S("Device"), cell_text(d->type), S(""));
     table_value(t, S("peak_flops_per_s"), S("Peak FLOP rate"),
                 d->peak_tera_flops > 0 ? cell_f64(d->peak_tera_flops * 1e12) : cell_unknown(),

@@ -98,8 +98,9 @@ static void add_values(struct table *t, const struct op_db *db, const struct tot
     const bool steps = s->n > 0;
     table_value(t, S("hosts"), S("Hosts"), cell_u64(db->n_hosts), S(""));
     table_value(t, S("device_type"), S("Device"), cell_text(db->device.type), S(""));
-    if (db->backend == OP_BACKEND_TPU || db->backend == OP_BACKEND_GPU)
-        table_value(t, S("devices"), S("Devices"), cell_u64(db->n_devices), S(""));
+    const uint32_t n = db->backend == OP_BACKEND_CPU ? db->n_cpu_devices : db->n_devices;
+    if (n > 0)
+        table_value(t, S("devices"), S("Devices"), cell_u64(n), S(""));
     table_value(t, S("duty_cycle_percent"), S("Duty cycle"), percent(db->duty_busy_ps, duty, true),
                 S("%"));
     table_value(t, S("steps"), S("Steps"), steps ? cell_u64(s->n) : cell_unknown(), S(""));

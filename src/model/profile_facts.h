@@ -4,8 +4,8 @@
  *
  * A number that the profile cannot tell has `known` false: it is unknown, never zero. Times are
  * picoseconds. Device times are per device and summed over devices: busy + idle of a device is its
- * host's window. On a CPU backend one host stands for one device: the union of the intervals in which its
- * executor threads ran operations.
+ * host's window. On a CPU backend a device is what the operations name as theirs (device_ordinal), busy
+ * while any executor thread ran one of its operations.
  *
  * Text borrows the profile; arrays live in the arena given. Thread: one at a time per arena. */
 #ifndef TACHO_MODEL_PROFILE_FACTS_H
@@ -22,7 +22,7 @@ enum device_kind { DEVICE_NONE = 0, DEVICE_CPU, DEVICE_GPU, DEVICE_TPU };
 
 struct device_fact {
     enum device_kind kind;
-    str name; /* the plane's name; on CPU the host's */
+    str name; /* the plane's name; "CPU 2" on CPU, or the host's when operations name no device */
     str host;
     uint64_t busy_ps, idle_ps;
 };

@@ -11,26 +11,24 @@
 
 struct ground { /* what shares are of; times of a host or device on average, in seconds */
     bool has_idle;
-    double window_s, idle_share; /* of the window */
-    double step_s;               /* median step */
-    double steps_s;              /* all steps of a host */
-    double step_waits_s;         /* of steps_s, nothing computed for want of input */
-    double step_idle_s;          /* of steps_s, no device worked: nor copied */
-    double idle_waits_s;         /* of step_idle_s, at most: for want of input */
-    uint32_t n_steps;            /* complete ones */
+    double window_s, idle_share;        /* of the window */
+    double step_s;                      /* median step */
+    double steps_s;                     /* all steps of a host */
+    double step_waits_s;                /* of steps_s, nothing computed for want of input */
+    double step_idle_s;                 /* of steps_s, no device worked: nor copied */
+    double idle_waits_s;                /* of step_idle_s, at most: for want of input */
+    double complete_s, complete_idle_s; /* complete steps of all hosts; idle as above */
+    uint32_t n_steps;                   /* complete ones */
 };
 
-/* Steps with their neighbours on both sides: the first and last of a host may be cut. */
-static uint32_t complete_steps(const struct profile_facts *f)
+/* A step with neighbours on both sides: the first and last of a host may be cut. */
+static bool is_complete(const struct profile_facts *f, uint32_t i)
 {
-    uint32_t n = 0;
-    for (uint32_t i = 1; i + 1 < f->n_steps; i++)
-        n += str_eq(f->steps[i - 1].host, f->steps[i].host) &&
-             str_eq(f->steps[i + 1].host, f->steps[i].host);
-    return n;
+    return i > 0 && i + 1 < f->n_steps && str_eq(f->steps[i - 1].host, f->steps[i].host) &&
+           str_eq(f->steps[i + 1].host, f->steps[i].host);
 }
 
-static void add_step(struct ground *g, const struct step_fact *s)
+static void add_step(struct ground *g, const struct step_fact *s, bool complete)
 {
     const uint64_t waits = s->input_ps.known ? s->input_ps.ps : 0;
     const uint64_t busy = s->device_busy_ps.known ? s->device_busy_ps.ps : s->dur_ps;
@@ -38,16 +36,21 @@ static void add_step(struct ground *g, const struct step_fact *s)
     g->steps_s += (double)s->dur_ps / 1e12;
     g->step_waits_s += (double)waits / 1e12;
     g->step_idle_s += (double)idle / 1e12;
+    if (complete) {
+        g->n_steps++;
+        g->complete_s += (double)s->dur_ps / 1e12;
+        g->complete_idle_s += (double)idle / 1e12;
+    }
     g->idle_waits_s += (double)(waits < idle ? waits : idle) / 1e12;
 }
 
 static struct ground ground_of(const struct profile_facts *f)
 {
-    struct ground g = {.n_steps = complete_steps(f)};
+    struct ground g = {0};
     double n_hosts = 0;
     for (uint32_t i = 0; i < f->n_steps; i++) {
         n_hosts += i == 0 || !str_eq(f->steps[i - 1].host, f->steps[i].host);
-        add_step(&g, &f->steps[i]);
+        add_step(&g, &f->steps[i], is_complete(f, i));
     }
     if (n_hosts > 0) {
         g.steps_s /= n_hosts;
@@ -191,8 +194,8 @@ static void gpu_gaps(struct rules *x, const struct ground *g, double taken_s, st
     if (100 * left < IDLE_PERCENT || (taken > 0 && taken >= 0.8 * idle))
         return;
     const bool in_steps =
-        g->n_steps >= STEPS_MIN && g->step_idle_s >= 0.8 * idle * g->window_s && g->steps_s > 0;
-    const double share = in_steps ? g->step_idle_s / g->steps_s * (left / idle) : left;
+        g->n_steps >= STEPS_MIN && g->step_idle_s >= 0.8 * idle * g->window_s && g->complete_s > 0;
+    const double share = in_steps ? g->complete_idle_s / g->complete_s * (left / idle) : left;
     struct finding *made =
         rules_fire(x, FINDING_GPU_GAPS, dose_of(g, in_steps, share, FINDING_MEDIUM));
     if (made == NULL)

@@ -100,5 +100,5 @@ def test_jax_demo_with_its_profile(tmp_path):
     assert first["id"] == "input-bound" and first["priority"] == "P0" and "25." in first["what"]
     assert {f["id"] for f in report["findings"]} <= {"input-bound", "checkpoint-blocking", "restart-wasted"}
     metrics = {m["name"]: m["value"] for m in report["key_metrics"]}
-    assert metrics["devices"] == 1 and 0 < metrics["profile_step_time_s"] < 0.4  # without the load of 0.4 s before it
+    assert metrics["devices"] == 4 and 0 < metrics["profile_step_time_s"] < 0.4  # without the load of 0.4 s before it
     assert report["sections"]["op_profile"]["rows"][0][0] and report["warnings"] == []

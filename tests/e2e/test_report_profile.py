@@ -133,6 +133,22 @@ def test_every_trouble_input_gives_its_answer():
 
 
 @needs_shared
+@pytest.mark.parametrize("name", ["h06_overlap_on_one_stream.json", "h10_ranks_own_base_time/",
+                                  "h11_no_step_markers.xplane.pb", "h12_graph_kernels.xplane.pb"])
+def test_busy_without_an_operation_is_not_idle(name):
+    want = json.loads((SHARED / "data/reports/expected.json").read_text())[name]
+    busy = want["total_busy_ps"]
+    named = want.get("attributed_ps", 0)
+    for tool in ("hlo_stats", "op_profile"):
+        table = json.loads(tacho("tool", tool, SHARED / "data/reports" / name, "--json").stdout)
+        got = table["values"]
+        assert (got["busy_time_ps"], got["unnamed_time_ps"]) == (busy, busy - named)
+        assert got["idle_time_ps"] == got["total_time_ps"] - busy
+        if name != "h10_ranks_own_base_time/":
+            assert got["total_time_ps"] == want["duration_ns"] * 1000
+
+
+@needs_shared
 def test_impossible_durations_are_no_time_of_the_device():
     name = "h09_durations_past_next_kernel.json.gz"
     want = json.loads((SHARED / "data/reports/expected.json").read_text())[name]

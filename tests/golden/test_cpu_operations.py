@@ -100,3 +100,57 @@ def test_cpu_operations_agree_with_the_other_decoder(case):
     got = {(r["program_id"], r["operation"]): [r["occurrences"], r["self_time_ps"], r["total_time_ps"]] for r in rows}
     assert want
     assert got == want
+
+
+def union(events):
+    total = reached = 0
+    for begin, end in sorted(events):
+        total += max(0, end - max(begin, reached))
+        reached = max(reached, end)
+    return total
+
+
+def devices(path):
+    """Busy time by device_ordinal, and the time from the first operation of any to the last."""
+    events = collections.defaultdict(list)
+    data = path.read_bytes()
+    for plane in parts(data, (0, len(data)), 1):
+        names = dict(dump.entry(data, span) for span in parts(data, plane, 5))
+        for line in parts(data, plane, 3) if "hlo_op" in names.values() else []:
+            begin = sum(dump.signed(v) for n, kind, v in dump.fields(data, *line) if n == 3 and kind == 0) * 1000
+            for event in parts(data, line, 4):
+                known = statistics(data, event, names)
+                if known.get("hlo_op"):
+                    numbers = {n: dump.signed(v) for n, kind, v in dump.fields(data, *event) if kind == 0}
+                    start = begin + numbers.get(2, 0)
+                    events[known["device_ordinal"]].append((start, start + numbers.get(3, 0)))
+    edges = [t for of_device in events.values() for event in of_device for t in event]
+    return {f"CPU {n}": union(of_device) for n, of_device in events.items()}, max(edges) - min(edges)
+
+
+@pytest.mark.skipif(not CASES, reason="the shared data is not there (TACHO_SHARED)")
+@pytest.mark.parametrize("case", CASES, ids=lambda p: p.name)
+def test_all_tools_count_the_devices_that_operations_name(case):
+    busy, whole = collections.Counter(), 0
+    for path in case.rglob("*.xplane.pb"):
+        of_host, window = devices(path)
+        busy.update({(path.name.split(".")[0], name): ps for name, ps in of_host.items()})
+        whole += len(of_host) * window
+    assert busy
+
+    def document(*words):
+        return json.loads(subprocess.run([TACHO, *words, case, "--json"], capture_output=True, text=True,
+                                         check=True).stdout)
+
+    for tool in ("hlo_stats", "op_profile"):
+        got = document("tool", tool)["values"]
+        assert got["total_time_ps"] == whole and got["busy_time_ps"] == sum(busy.values())
+        assert got["idle_time_ps"] == whole - sum(busy.values()) and got["unnamed_time_ps"] == 0
+    report = document("report")
+    metrics = {m["name"]: m["value"] for m in report["key_metrics"]}
+    assert metrics["devices"] == len(busy)
+    assert metrics["device_idle_percent"] == pytest.approx(100 - 100 * sum(busy.values()) / whole, rel=1e-9)
+    rows = report["sections"]["environment"]["rows"]
+    assert {(row[0], row[1]): row[3] for row in rows} == pytest.approx({k: v / 1e12 for k, v in busy.items()})
+    overview = document("tool", "overview_page")["tables"][0]["values"]
+    assert overview["devices"] == len(busy)

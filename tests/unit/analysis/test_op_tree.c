@@ -60,7 +60,12 @@ static struct op_metrics operations[] = {
 
 static struct op_db make_db(void)
 {
-    return (struct op_db){.ops = operations, .n_ops = 4, .total_ps = 100, .self_ps = 85};
+    return (struct op_db){.ops = operations,
+                          .n_ops = 4,
+                          .total_ps = 100,
+                          .self_ps = 85,
+                          .busy_ps = 85,
+                          .named_ps = 85};
 }
 
 static const struct op_node *tree(struct arena *a, struct op_tree_options options)
@@ -109,6 +114,31 @@ static void test_by_program(void **state)
     const struct op_node *loop =
         child(child(first, 1, OP_NODE_CATEGORY, "while", 10), 0, OP_NODE_OPERATION, "while.1", 10);
     assert_false(loop->sum.has_cost);
+    arena_release(&a);
+}
+
+/* XProf counts as idle what ran and names no operation. */
+static void test_busy_without_an_operation_is_not_idle(void **state)
+{
+    (void)state;
+    struct arena a;
+    struct err e = {0};
+    struct op_db db = make_db();
+    db.busy_ps = 92;
+    arena_init(&a, "test", 0);
+    const struct op_node *root =
+        op_tree_build(&db, (struct op_tree_options){.group = OP_TREE_PROGRAM}, &a, &e);
+    assert_non_null(root);
+    assert_int_equal(root->sum.time_ps, 100);
+    child(root, 2, OP_NODE_IDLE, "IDLE", 8);
+    child(root, 3, OP_NODE_UNNAMED, "busy, of no operation", 7);
+    root = op_tree_build(&db, (struct op_tree_options){.group = OP_TREE_PROGRAM, .as_xprof = true},
+                         &a, &e);
+    assert_non_null(root);
+    for (uint32_t i = 0; i < root->n_children; i++)
+        assert_true(
+            root->children[i]->kind != OP_NODE_UNNAMED &&
+            (root->children[i]->kind != OP_NODE_IDLE || root->children[i]->sum.time_ps == 15));
     arena_release(&a);
 }
 
@@ -170,7 +200,8 @@ static void test_deep_places_end_at_the_limit(void **state)
     arena_init(&a, "test", 0);
     struct op_metrics deep = {
         .name = S("x"), .provenance = {text, sizeof text}, .time_ps = 1, .self_ps = 1};
-    const struct op_db db = {.ops = &deep, .n_ops = 1, .total_ps = 1, .self_ps = 1};
+    const struct op_db db = {
+        .ops = &deep, .n_ops = 1, .total_ps = 1, .self_ps = 1, .busy_ps = 1, .named_ps = 1};
     const struct op_node *node =
         op_tree_build(&db, (struct op_tree_options){.group = OP_TREE_PROVENANCE}, &a, &e);
     assert_non_null(node);
@@ -187,6 +218,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_by_program),
+        cmocka_unit_test(test_busy_without_an_operation_is_not_idle),
         cmocka_unit_test(test_unknown_cost_stays_unknown),
         cmocka_unit_test(test_as_xprof_counts),
         cmocka_unit_test(test_places_of_the_source),
