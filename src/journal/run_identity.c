@@ -140,7 +140,7 @@ static bool name_mpi(struct launched *l)
 }
 
 /* Only what names one job, the same in all its processes, becomes an identity: a number that starts
- * anew or an address that the next job has too would make one run of two (docs/why/021). */
+ * anew or an address that the next job has too would make one run of two (docs/why/022). */
 static void find_launcher(struct launched *l)
 {
     const char *torch = env_or_null("TORCHELASTIC_RUN_ID");

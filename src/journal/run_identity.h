@@ -4,7 +4,7 @@
  *
  * Run id: TACHO_RUN_ID, else the first 12 letters [0-9a-z] of a SHA-256 over the launcher's identity
  * (Slurm cluster, job and step; torchrun; Kubernetes job uid; Open MPI) where that names one job, else
- * random (docs/why/021-run-id-from-the-launcher.md).
+ * random (docs/why/022-run-id-from-the-launcher.md).
  * Rank, world size and restart count come from the same launchers. Unknown stays unknown: rank -1,
  * world size 0, restart count UINT32_MAX. Source: SURFACE "Run id". Guest-safe (libc only, no
  * allocation, no failure). Thread: any, as long as nobody calls setenv meanwhile. */
