@@ -89,6 +89,57 @@ static void lost_steps_are_wasted(void **state)
     assert_int_equal(total(&l, LEDGER_OTHER), 10 + 30 + 20 + 200);
     assert_int_equal(l.n_disruptions, 1);
     assert_int_equal(l.max_productive_step, 3);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_int_equal(s.processes[i].attempt, 1 + i / 2);
+    record_set_release(&s);
+}
+
+/* A launcher restarts its ranks below one `tacho run`, which is of no attempt alone. */
+static void a_runner_over_two_attempts(void **state)
+{
+    (void)state;
+    struct record_set s;
+    struct ledger l;
+    struct err e = {0};
+    record_set_init(&s, LIMIT_ARENA_RUN_BYTES);
+    add_process(&s, 0, 1000, true);
+    add_process(&s, 10, 400, false);
+    add_process(&s, 500, 990, false);
+    pair(&s, 1, PHASE_STEP, 50, 150, 0);
+    pair(&s, 2, PHASE_STEP, 600, 700, 1);
+    record_set_sort(&s);
+    assert_true(ledger_build(&s, &l, &e));
+    assert_int_equal(l.n_attempts, 2);
+    assert_int_equal(s.processes[0].attempt, 0);
+    assert_int_equal(s.processes[1].attempt, 1);
+    assert_int_equal(s.processes[2].attempt, 2);
+    record_set_release(&s);
+}
+
+/* Each rank below a `tacho run` of its own: the lead rank ended as its own says. */
+static void a_runner_of_another_rank(void **state)
+{
+    (void)state;
+    struct record_set s;
+    struct ledger l;
+    struct err e = {0};
+    record_set_init(&s, LIMIT_ARENA_RUN_BYTES);
+    add_process(&s, 0, 1000, true);
+    add_process(&s, 0, 2000, true);
+    add_process(&s, 10, 990, false);
+    add_process(&s, 10, 1990, false);
+    s.processes[0].rank = 0;
+    s.processes[1].rank = s.processes[3].rank = 1;
+    pair(&s, 2, PHASE_STEP, 50, 150, 0);
+    pair(&s, 3, PHASE_STEP, 50, 150, 0);
+    add(&s, 0, RECORD_RUNNER_END, PHASE_NONE, 1000, -1);
+    add(&s, 1, RECORD_RUNNER_END, PHASE_NONE, 2000, -1);
+    s.records[s.n_records - 1].code = 3;
+    record_set_sort(&s);
+    assert_true(ledger_build(&s, &l, &e));
+    assert_int_equal(l.n_attempts, 1);
+    assert_int_equal(l.attempts[0].code, 0);
+    assert_int_equal(l.total_ns, 1000);
     record_set_release(&s);
 }
 
@@ -130,6 +181,16 @@ static void no_workload_is_said(void **state)
     assert_int_equal(l.totals[0].category, LEDGER_OTHER);
     assert_int_equal(l.n_attempts, 1);
     assert_string_equal(s.notes[0].code.p, "workload_silent");
+    record_set_release(&s);
+    record_set_init(&s, LIMIT_ARENA_RUN_BYTES);
+    add_process(&s, 500, 900, true);
+    add_process(&s, 0, 300, true);
+    add_process(&s, 100, 200, true); /* beside it, on another host or for another rank */
+    assert_true(ledger_build(&s, &l, &e));
+    assert_int_equal(l.n_attempts, 2);
+    assert_int_equal(s.processes[0].attempt, 2);
+    assert_int_equal(s.processes[1].attempt, 1);
+    assert_int_equal(s.processes[2].attempt, 1);
     record_set_release(&s);
 }
 
@@ -215,6 +276,42 @@ static uint64_t next_random(uint64_t *x)
     return *x;
 }
 
+static int64_t sum_of(const struct ledger *l, const struct ledger_part *parts, uint32_t n)
+{
+    struct arena a;
+    uint32_t n_totals;
+    int64_t sum = 0;
+    arena_init(&a, "test", 0);
+    const struct ledger_total *totals = ledger_sum(l, parts, n, &a, &n_totals);
+    for (uint32_t i = 0; i < n_totals; i++)
+        sum += totals[i].total_ns;
+    arena_release(&a);
+    return sum;
+}
+
+/* Parts of a ledger and what is between them, each summed alone, make its time exactly. */
+static void check_parts(const struct ledger *l, uint64_t *x)
+{
+    struct ledger_part kept[8], cut[8];
+    uint32_t n = 0;
+    int64_t at = l->from_ns, kept_ns = 0;
+    for (; n < 8 && at + 2 < l->to_ns; n++) {
+        const int64_t middle = at + 1 + (int64_t)(next_random(x) % (uint64_t)(l->to_ns - at - 1));
+        kept[n] = (struct ledger_part){at, middle};
+        kept_ns += middle - at;
+        at = n == 7 ? l->to_ns
+                    : middle + 1 + (int64_t)(next_random(x) % (uint64_t)(l->to_ns - middle));
+        cut[n] = (struct ledger_part){middle, at};
+    }
+    assert_int_equal(sum_of(l, kept, n), kept_ns);
+    assert_int_equal(sum_of(l, kept, n) + sum_of(l, cut, n) + (n < 8 ? l->to_ns - at : 0),
+                     l->total_ns);
+    for (uint32_t i = 0; i < n; i++) {
+        assert_ptr_equal(ledger_part_at(kept, n, kept[i].from_ns), &kept[i]);
+        assert_null(ledger_part_at(kept, n, kept[i].to_ns));
+    }
+}
+
 /* Any nonsense of begins and ends still gives each nanosecond one category. */
 static void random_records_sum(void **state)
 {
@@ -240,6 +337,7 @@ static void random_records_sum(void **state)
         record_set_sort(&s);
         assert_true(ledger_build(&s, &l, &e));
         assert_true(ledger_check(&l));
+        check_parts(&l, &x);
         record_set_release(&s);
     }
 }
@@ -247,9 +345,10 @@ static void random_records_sum(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lost_steps_are_wasted),  cmocka_unit_test(running_step_is_in_progress),
-        cmocka_unit_test(no_workload_is_said),    cmocka_unit_test(prefetching_does_not_block),
-        cmocka_unit_test(threads_pair_their_own), cmocka_unit_test(random_records_sum),
+        cmocka_unit_test(lost_steps_are_wasted),    cmocka_unit_test(running_step_is_in_progress),
+        cmocka_unit_test(no_workload_is_said),      cmocka_unit_test(prefetching_does_not_block),
+        cmocka_unit_test(threads_pair_their_own),   cmocka_unit_test(random_records_sum),
+        cmocka_unit_test(a_runner_of_another_rank), cmocka_unit_test(a_runner_over_two_attempts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
