@@ -71,7 +71,7 @@ static bool print(const struct cli *cli, const struct ledger *l, const struct re
     } else {
         ok = ledger_print_text(l, set, view, &a, &text, e);
     }
-    if (ok && (fwrite(text.p, 1, text.n, stdout) != text.n || fflush(stdout) != 0))
+    if (ok && text.n > 0 && (fwrite(text.p, 1, text.n, stdout) != text.n || fflush(stdout) != 0))
         ok = err_sys(e, "cannot print");
     buf_release(&text);
     arena_release(&a);
