@@ -172,13 +172,13 @@ static bool print_metrics(struct cli *cli, const struct record_set *set, int n_n
     return ok;
 }
 
-/* The ledger says of which attempt each process was, and so it does when it fails for want of records
- * of the workload; any other failure leaves that unknown: the launcher's count starts anew with each `tacho run`. */
+/* The ledger says of which attempt each process was. Without one that is not known: the launcher's count
+ * starts anew with each `tacho run`. */
 static void number_attempts(struct record_set *set)
 {
     struct ledger ledger;
-    struct err why = {0};
-    if (!ledger_build(set, &ledger, &why) && why.code != ERR_NOT_FOUND)
+    struct err ignored = {0};
+    if (!ledger_build(set, &ledger, &ignored))
         for (uint32_t i = 0; i < set->n_processes; i++)
             set->processes[i].attempt = 0;
 }
