@@ -39,6 +39,8 @@ struct ship {
     struct ship_journal_map journals;    /* by path; owned */
     struct ship_session_map sessions;    /* by path; owned */
     struct ship_run_map runs;            /* by name; owned */
+    char server_started[40];             /* as its last answer said; "" = never */
+    uint32_t n_restarts;                 /* of the server: it may hold less than before */
     uint64_t n_passes, n_met, n_answers; /* so far; journals looked at; answers but failures */
     uint64_t n_records, n_files;         /* acknowledged so far: records, profiles */
     uint64_t n_refused; /* journals and sessions passed over: unreadable here, or not taken there */

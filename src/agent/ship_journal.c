@@ -30,9 +30,11 @@ struct ship_journal {
     struct buf side;   /* payload that goes before the batch; empty = none */
     char side_hex[SHA256_HEX];
     uint64_t n_in_batch;
-    uint64_t have_to;       /* the server has every record below it … */
-    json_t *missing;        /* … but those in these half-open ranges, NULL = none */
-    int64_t slept_at_bytes; /* size of the file when it was closed; 0 = never open */
+    uint64_t have_to;         /* the server has every record below it … */
+    json_t *missing;          /* … but those in these half-open ranges, NULL = none */
+    uint32_t asked_at;        /* n_restarts when the server was asked that */
+    uint64_t sent_to, n_lost; /* of the file when it was closed: next number, those not in it */
+    int64_t slept_at_bytes;   /* size of the file when it was closed; 0 = never open */
     uint32_t quiet_passes;
     uint64_t met_at_pass;
     struct ship_retry retry;
@@ -157,6 +159,16 @@ static bool send_side(struct ship *s, struct ship_journal *j, struct err *e)
     return true;
 }
 
+/* A server that was started anew may have been put back to a backup: all are to ask again. */
+static void note_server(struct ship *s, const json_t *said)
+{
+    const char *started = json_string_value(json_object_get(said, "server_started"));
+    if (started == NULL || strcmp(started, s->server_started) == 0)
+        return;
+    s->n_restarts += s->server_started[0] != '\0';
+    snprintf(s->server_started, sizeof s->server_started, "%s", started);
+}
+
 /* Sends header and batch, the header alone to ask; takes over what the server says it has. */
 static bool send_batch(struct ship *s, struct ship_journal *j, struct err *e)
 {
@@ -170,8 +182,10 @@ static bool send_batch(struct ship *s, struct ship_journal *j, struct err *e)
     if (!send_side(s, j, e) || !ship_ask(s, &q, &said, e))
         return false;
     const json_int_t next = json_integer_value(json_object_get(said, "next_seq"));
+    note_server(s, said);
     if (next > 0 && !j->greeted) {
         j->greeted = true;
+        j->asked_at = s->n_restarts;
         j->have_to = (uint64_t)next;
         j->missing = json_incref(json_object_get(said, "missing"));
     }
@@ -199,6 +213,20 @@ static bool server_has(const struct ship_journal *j, uint64_t seq)
             return false;
     }
     return true;
+}
+
+/* Whether the server still has all that it took of a file that did not grow since. */
+static bool server_has_all(const struct ship_journal *j)
+{
+    size_t i;
+    json_t *range;
+    uint64_t n_missing = 0;
+    json_array_foreach(j->missing, i, range)
+    {
+        n_missing += (uint64_t)(json_integer_value(json_array_get(range, 1)) -
+                                json_integer_value(json_array_get(range, 0)));
+    }
+    return j->have_to >= j->sent_to && n_missing <= j->n_lost;
 }
 
 /* Keeps the payload that lies in a file of its own, to go before the batch. One that is lost has none:
@@ -237,10 +265,12 @@ static bool add_record(struct ship *s, struct ship_journal *j, const struct jour
     return buf_ok(&j->batch, "a batch of records", e) && buf_ok(&j->side, "a side file", e);
 }
 
-static bool send_new(struct ship *s, struct ship_journal *j, struct err *e)
+static bool send_new(struct ship *s, struct ship_journal *j, bool is_as_it_was, struct err *e)
 {
     if ((!j->greeted || j->batch.n > 0) && !send_batch(s, j, e))
         return false;
+    if (is_as_it_was && server_has_all(j))
+        return true;
     const size_t room =
         s->body_bytes_max > RECORD_BYTES_MAX ? s->body_bytes_max - RECORD_BYTES_MAX : 0;
     const size_t full = room < LIMIT_JOURNAL_BATCH_BYTES ? room : LIMIT_JOURNAL_BATCH_BYTES;
@@ -292,8 +322,12 @@ bool ship_journal(struct ship *s, const char *path, str run, struct err *e)
         close_journal(j);
         return true;
     }
+    if (j->open && j->greeted && j->asked_at != s->n_restarts)
+        close_journal(j);                            /* begins anew */
     s->busy = s->busy || j->open || st.st_size == 0; /* 0: its writer is at it */
-    if ((!j->open && st.st_size == j->slept_at_bytes) || ship_has_to_wait(s, &j->retry))
+    const bool is_as_it_was = !j->open && st.st_size == j->slept_at_bytes;
+    if ((is_as_it_was && (st.st_size == 0 || j->asked_at == s->n_restarts)) ||
+        ship_has_to_wait(s, &j->retry))
         return true;
     const int64_t age_ns =
         clock_wall_ns() - st.st_mtim.tv_sec * (int64_t)NS_PER_S - st.st_mtim.tv_nsec;
@@ -301,10 +335,14 @@ bool ship_journal(struct ship *s, const char *path, str run, struct err *e)
     bool ok = was_open || open_journal(j, e);
     if (ok && !was_open)
         know_writer(s, j);
-    if (!ok || (j->open && !send_new(s, j, e)))
+    if (!ok || (j->open && !send_new(s, j, is_as_it_was, e)))
         return give_up_now(s, j, is_cold, e);
     j->retry = (struct ship_retry){0};
     if (is_cold || j->quiet_passes >= QUIET_PASSES) {
+        if (!is_as_it_was || j->reader.next_seq > j->sent_to) {
+            j->sent_to = j->reader.next_seq;
+            j->n_lost = j->reader.damage.lost_records;
+        }
         j->slept_at_bytes = st.st_size;
         close_journal(j);
     }

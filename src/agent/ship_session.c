@@ -18,7 +18,8 @@ struct ship_session {
     uint64_t size_bytes; /* of its files at the last look */
     struct timespec newest;
     struct ship_retry retry;
-    bool done; /* these files are there, or were refused */
+    uint32_t asked_at; /* n_restarts of the server then */
+    bool done;         /* these files are there, or were refused */
 };
 
 void ship_sessions_free(struct ship *s)
@@ -199,6 +200,8 @@ bool ship_session(struct ship *s, struct arena *a, const char *dir, str run, str
     if (!dir_list(a, dir, &names, &n, &ignored))
         return true;
     const bool same = look(x, a, names, n, &n_profiles);
+    x->done = x->done && x->asked_at == s->n_restarts;
+    x->asked_at = s->n_restarts;
     if (!same)
         s->unsettled = s->unsettled || n_profiles > 0;
     s->busy = s->busy || (n_profiles > 0 && !x->done);

@@ -151,6 +151,19 @@ static const struct ship_child_options *shipping_of(const struct cli *cli, const
     return out;
 }
 
+/* The command finds the folder by TACHO_DATA, wherever it has gone to by then. */
+static bool make_absolute(char data[static RUN_ARG_PATH_MAX], struct err *e)
+{
+    char cwd[RUN_ARG_PATH_MAX], relative[RUN_ARG_PATH_MAX];
+    if (data[0] == '/' || getcwd(cwd, sizeof cwd) == NULL)
+        return true;
+    memcpy(relative, data, sizeof relative);
+    const int n = snprintf(data, RUN_ARG_PATH_MAX, "%s/%s", cwd, relative);
+    return n < RUN_ARG_PATH_MAX ||
+           err_set(e, ERR_USAGE, "the data folder's path is longer than %d bytes",
+                   RUN_ARG_PATH_MAX - 1);
+}
+
 static bool run_planned(struct cli *cli, json_t *labels, char **argv, struct err *e)
 {
     const struct flags *f = cli->flags;
@@ -158,7 +171,8 @@ static bool run_planned(struct cli *cli, json_t *labels, char **argv, struct err
     struct ship_child_options shipping;
     struct arena a;
     json_t *config = NULL;
-    if (!run_arg_data_dir(cli, data, e) || !load_config(flags_text(f, FLAG_run_config), &config, e))
+    if (!run_arg_data_dir(cli, data, e) || !make_absolute(data, e) ||
+        !load_config(flags_text(f, FLAG_run_config), &config, e))
         return false;
     secret_mask_json(labels, NULL);
     struct runner_plan p = {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/main_loop.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "base/json.h"
@@ -227,8 +228,18 @@ static bool run_command(struct cli *cli, const struct globals *g, int argc, char
     return check_count(g->command, argc - 2, e) && g->command->fn(cli, argc - 1, argv + 1, e);
 }
 
+/* Whoever started us may have closed these (daemons do): else a file of ours gets the number, and what is
+ * printed goes into it, or the output of `tacho run`'s command is taken for its input. */
+static void open_standard_files(void)
+{
+    for (int fd = 0; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) == -1)
+            (void)!open("/dev/null", O_RDWR); /* the lowest free number: this one */
+}
+
 int main_loop(int argc, char **argv)
 {
+    open_standard_files();
     struct config config = {0};
     struct flags flags;
     struct globals g = {0};

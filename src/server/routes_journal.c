@@ -46,6 +46,7 @@ bool route_journal(struct server *s, struct http_request *req, struct http_respo
     json_kcstr(&j, "journal", body.info.id_hex);
     json_ku64(&j, "next_seq", out.next_seq);
     json_ku64(&j, "new_records", out.n_new);
+    json_ktime(&j, "server_started", s->started_ns);
     json_key(&j, "missing");
     json_array(&j);
     for (uint32_t i = 0; i < out.n_missing; i++) {

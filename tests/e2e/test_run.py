@@ -148,3 +148,44 @@ def test_a_run_of_one_rank_says_which(env, name):
     processes = rows(next(table for table in shown["tables"] if table["table"] == "processes"))
     assert [process["rank"] for process in processes] == [3]
     assert "-3-" in journals(env)[0].name and "-run-" not in journals(env)[0].name
+
+
+def test_a_relative_data_folder_is_the_same_for_a_command_that_goes_elsewhere(env, tmp_path):
+    (tmp_path / "work").mkdir()
+    got = tacho({**env, "TACHO_DATA": "data"}, "run", "--", "sh", "-c", "cd work; echo $TACHO_DATA", cwd=tmp_path)
+    assert got.stdout == f"{tmp_path}/data\n" and len(journals(env)) == 1
+
+
+@pytest.mark.parametrize("prepare", ["exec <&-", "exec >&-", "exec 2>&-", "exec <&- >&- 2>&-", "ulimit -n 20",
+                                     "ulimit -f 1", "cd gone; rmdir ../gone", "ulimit -c 0 -v 4000000"])
+def test_a_bare_environment_does_not_change_the_command(env, tmp_path, prepare):
+    """Missing descriptors, small limits, no working directory: CMD runs, its status is kept, no journal is spoilt."""
+    (tmp_path / "gone").mkdir()
+    script = f'{prepare}; exec "$@"'
+    words = ["sh", "-c", script, "sh", TACHO, "run", "--", "sh", "-c", "echo a; echo b >&2; exit 6"]
+    got = subprocess.run(words, env=env, cwd=tmp_path, capture_output=True, timeout=60)
+    assert got.returncode == 6, got.stderr
+    for journal in journals(env):
+        assert journal.stat().st_size == 0 or journal.read_bytes()[:4] == b"\xa7\x4a\xc3\x1f"
+    shown = tacho(env, "runs", "list", "--json")
+    assert shown.returncode == 0 and b"\0" not in got.stdout + got.stderr
+
+
+def test_output_of_any_size_and_input_pass_unchanged(env):
+    data = bytes(range(256)) * 200_000
+    got = subprocess.run([TACHO, "run", "--", "cat"], env=env, input=data, capture_output=True, timeout=60)
+    assert got.returncode == 0 and got.stdout == data and got.stderr == b""
+
+
+def test_a_daemon_of_the_command_is_not_waited_for(env):
+    script = "(setsid sh -c 'trap \"\" TERM; sleep 30' &); echo $$; exit 4"
+    begin = time.monotonic()
+    got = subprocess.run([TACHO, "run", "--", "sh", "-c", script], env=env, stdout=subprocess.DEVNULL, timeout=60)
+    assert got.returncode == 4 and time.monotonic() - begin < 25, "the daemon holds the output open for 30 s"
+
+
+def test_two_hundred_processes_and_words_that_are_no_text(env):
+    script = "for i in $(seq 200); do sleep 1 & done; wait; exit 11"
+    got = subprocess.run([TACHO, "run", "--", "sh", "-c", script, b"\xff\xfe"], env=env, timeout=60)
+    assert got.returncode == 11
+    assert tacho(env, "runs", "show", "last", "--json").returncode == 0

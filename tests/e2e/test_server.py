@@ -211,6 +211,7 @@ def test_ingest_takes_each_record_once(server):
     journal = os.urandom(16)
     body = header(journal, "run1") + metric(1, 1.0) + metric(3, 3.0)
     first = json.loads(server.ask("POST", "/api/v1/journal", body)[1])
+    assert first.pop("server_started") == server.get("server")["started"]
     assert first == {"journal": journal.hex(), "next_seq": 4, "new_records": 3, "missing": [[2, 3]]}
     assert json.loads(server.ask("POST", "/api/v1/journal", body)[1])["new_records"] == 0
     late = json.loads(server.ask("POST", "/api/v1/journal", header(journal, "run1") + metric(2, 2.0))[1])

@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import threading
@@ -262,3 +263,32 @@ def test_thousands_of_quiet_runs_cost_next_to_nothing(liar, tmp_path):
     assert resident < 64 * 1024, "KiB"
     p.send_signal(signal.SIGTERM)
     assert p.wait(60) == 0
+
+
+def test_a_server_put_back_to_a_backup_gets_again_what_it_lost(server, tmp_path):
+    """While the shipper runs: what it has sent and acknowledged, of a run that goes on and of one that is over."""
+    env = env_of(server, tmp_path, TACHO_RUN_ID="over", TACHO_SHIP="off")
+    _, command = train(tmp_path, 30)
+    assert server.stop() == 0
+    shutil.copytree(server.data, tmp_path / "backup")
+    server.start()
+    assert tacho(env, "run", "--", *command).returncode == 0
+    long_ago = time.time() - 3600
+    for path in (tmp_path / "host/runs/over").rglob("*.journal"):
+        os.utime(path, (long_ago, long_ago))
+    shipper = subprocess.Popen([BIN, "ship"], env=env, stderr=subprocess.DEVNULL)
+    _, command = train(tmp_path, 4000)
+    live = subprocess.Popen(command, env={**env, "TACHO_RUN_ID": "live"}, stdout=subprocess.PIPE, text=True)
+    assert live.stdout.readline() == "up\n"
+    server.wait("runs?page_size=10", lambda a: len(a["items"]) == 2)
+    time.sleep(2)
+    assert server.stop(signal.SIGKILL) == -signal.SIGKILL
+    shutil.rmtree(server.data)
+    shutil.copytree(tmp_path / "backup", server.data)
+    server.start()
+    assert live.wait(90) == 0
+    live.stdout.close()
+    shipper.send_signal(signal.SIGTERM)
+    assert shipper.wait(60) == 0
+    assert steps_on(server, "live") == list(range(4000))
+    assert steps_on(server, "over") == list(range(30))
