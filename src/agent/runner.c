@@ -112,7 +112,7 @@ static void write_host(struct runner *r)
     struct buf b;
     struct err ignored = {0};
     buf_init(&b, FACTS_BYTES);
-    if (host_facts_text(&host_roots_here, &b, &ignored))
+    if (host_facts_text(&host_roots_here, r->plan->argv[0], &b, &ignored))
         journal_write(&r->journal, JOURNAL_HOST, buf_str(&b), (str){0});
     buf_release(&b);
 }

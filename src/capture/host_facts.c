@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "capture/amd.h"
+#include "capture/libtpu_find.h"
 #include "capture/nvml.h"
 #include "capture/tpu.h"
 
@@ -121,7 +122,17 @@ static void put_cgroup(struct json *j)
         json_kf64(j, "cgroup_cpu_limit", (double)quota_us / (double)period_us);
 }
 
-bool host_facts_text(const struct host_roots *at, struct buf *out, struct err *e)
+static void put_libtpu(struct json *j, const char *command)
+{
+    struct libtpu_found found;
+    const bool here = libtpu_find(command, &found);
+    json_kbool(j, "libtpu", here);
+    put_text(j, "libtpu_path", str_from(found.path));
+    put_text(j, "libtpu_version", str_from(found.version));
+}
+
+bool host_facts_text(const struct host_roots *at, const char *command, struct buf *out,
+                     struct err *e)
 {
     struct json writer, *j = &writer;
     json_init_buf(j, out);
@@ -136,8 +147,7 @@ bool host_facts_text(const struct host_roots *at, struct buf *out, struct err *e
     amd_facts_json(at->sys, nvml_device_count(), j);
     tpu_facts_json(at, j);
     json_end(j);
-    json_kbool(j, "libtpu",
-               access("/lib/libtpu.so", R_OK) == 0 || access("/usr/lib/libtpu.so", R_OK) == 0);
+    put_libtpu(j, command);
     json_end(j);
     return json_done(j, e);
 }

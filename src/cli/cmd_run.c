@@ -88,13 +88,13 @@ static bool choose_run(struct runner_plan *p, struct err *e)
     return ok;
 }
 
-static json_t *facts_json(void)
+static json_t *facts_json(const char *command)
 {
     struct buf b;
     struct err ignored = {0};
     json_t *facts = NULL;
     buf_init(&b, FACTS_BYTES);
-    if (host_facts_text(&host_roots_here, &b, &ignored))
+    if (host_facts_text(&host_roots_here, command, &b, &ignored))
         facts = json_loadb(b.p, b.n, 0, NULL);
     buf_release(&b);
     return facts;
@@ -109,7 +109,7 @@ static bool dry_run(struct cli *cli, const struct runner_plan *p)
     json_object_set_new(o, "start", runner_start_json(p));
     if (p->config != NULL)
         json_object_set(o, "config", p->config);
-    json_object_set_new(o, "host", facts_json());
+    json_object_set_new(o, "host", facts_json(p->argv[0]));
     for (int i = 0; i < SYSTEM_METRIC_N; i++)
         json_array_append_new(metrics, json_string(system_metric_table[i].name));
     json_object_set_new(o, "system_metrics", metrics);

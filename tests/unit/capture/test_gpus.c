@@ -143,7 +143,7 @@ static void facts(void **state)
     struct buf b;
     struct err e = {0};
     buf_init(&b, 1 << 20);
-    assert_true(host_facts_text(&at, &b, &e));
+    assert_true(host_facts_text(&at, NULL, &b, &e));
     json_t *o = json_loadb(b.p, b.n, 0, NULL), *list = json_object_get(o, "accelerators");
     assert_int_equal(json_array_size(list), 5);
     for (size_t i = 0; i < 5; i++)
@@ -163,8 +163,10 @@ static void facts(void **state)
 
 int main(void)
 {
-    if (dlopen(FAKE_NVML, RTLD_NOW | RTLD_LOCAL) == NULL)
+    if (dlopen(FAKE_NVML, RTLD_NOW | RTLD_LOCAL) == NULL) {
+        fprintf(stderr, "%s\n", dlerror());
         return 1;
+    }
     const struct CMUnitTest tests[] = {cmocka_unit_test(amd), cmocka_unit_test(together),
                                        cmocka_unit_test(facts)};
     return cmocka_run_group_tests(tests, make_cards, remove_cards);

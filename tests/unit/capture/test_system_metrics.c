@@ -61,7 +61,7 @@ static void test_facts(void **state)
     struct buf b;
     struct err e = {0};
     buf_init(&b, 1 << 20);
-    assert_true(host_facts_text(&host_roots_here, &b, &e));
+    assert_true(host_facts_text(&host_roots_here, NULL, &b, &e));
     json_t *o = json_loadb(b.p, b.n, 0, NULL);
     assert_non_null(json_string_value(json_object_get(o, "kernel")));
     assert_true(json_integer_value(json_object_get(o, "cpu_count")) > 0);

@@ -234,7 +234,7 @@ static json_t *tpu_facts(void)
     struct buf b;
     struct err e = {0};
     buf_init(&b, 1 << 20);
-    assert_true(host_facts_text(&at, &b, &e));
+    assert_true(host_facts_text(&at, NULL, &b, &e));
     json_t *o = json_loadb(b.p, b.n, 0, NULL), *list = json_pack("[]"), *row;
     size_t i;
     json_array_foreach(json_object_get(o, "accelerators"), i, row)
