@@ -32,10 +32,9 @@ static struct answer answer_of(struct arena *a, const struct report *r, const ch
             add_number(&w, &f->evidence[i]);
         w.next = arena_printf(a, "tacho report %.*s", STR_ARG(name));
     } else {
-        w.sentence = r->silent ? r->summary
-                     : r->optimal
-                         ? S("Nothing found that costs time.")
-                         : S("Nothing found, but too little was measured to say that all is well.");
+        /* What no rule knows may still cost time: the summary names the largest of it. */
+        w.sentence =
+            r->silent ? r->summary : arena_printf(a, "No finding. %.*s", STR_ARG(r->summary));
         w.next = arena_printf(a, r->is_run ? "tacho goodput %.*s" : "tacho tool hlo_stats %.*s",
                               STR_ARG(name));
     }

@@ -304,7 +304,9 @@ static bool is_optimal(const struct report *r, const struct report_input *in)
     if (in->ledger != NULL &&
         (in->ledger->step_stats.n == 0 || run_percent(in->ledger, LEDGER_HANG) > 0 ||
          run_percent(in->ledger, LEDGER_INFRASTRUCTURE_RECOVERY) +
-                 run_percent(in->ledger, LEDGER_WASTED_PROGRESS) >
+                 run_percent(in->ledger, LEDGER_WASTED_PROGRESS) +
+                 run_percent(in->ledger, LEDGER_ELASTIC_WAIT) +
+                 run_percent(in->ledger, LEDGER_ELASTIC_REINIT) >
              OPTIMAL_LOST_PERCENT ||
          run_percent(in->ledger, LEDGER_IDLE) > OPTIMAL_IDLE_PERCENT ||
          run_percent(in->ledger, LEDGER_DATA_LOADING_SYNC) > OPTIMAL_INPUT_PERCENT))
@@ -369,10 +371,10 @@ static str first_sentences(struct report *r, const struct report_input *in)
               good = format_duration_ns(a, l->productive_ns);
     if (l->workload_silent)
         return silent_sentences(r, l);
-    str s = arena_printf(a, "%.*s took %.*s in %u attempt%s, %.1f %% of it productive (%.*s): %s.",
-                         STR_ARG(r->subject), STR_ARG(all), l->n_attempts,
-                         l->n_attempts == 1 ? "" : "s", run_percent(l, LEDGER_PRODUCTIVE_STEP),
-                         STR_ARG(good), status);
+    str s = arena_printf(a, "%.*s %s %.*s in %u attempt%s, %.1f %% of it productive (%.*s): %s.",
+                         STR_ARG(r->subject), l->running ? "has run for" : "took", STR_ARG(all),
+                         l->n_attempts, l->n_attempts == 1 ? "" : "s",
+                         run_percent(l, LEDGER_PRODUCTIVE_STEP), STR_ARG(good), status);
     const struct ledger_total *most = largest_loss(l);
     if (most != NULL) {
         const str lost = format_duration_ns(a, most->total_ns);

@@ -222,7 +222,7 @@ bool report_print_html(const struct report *r, const struct ledger *ledger, stru
     head(&p, r);
     raw(&p, r->n_findings > 0 ? "<h2>Findings</h2>"
             : r->silent ? "<h2>Findings</h2><p>Too little was measured to find what costs time.</p>"
-                        : "<h2>Findings</h2><p>Nothing found that costs time.</p>");
+                        : "<h2>Findings</h2><p>No finding.</p>");
     for (uint32_t i = 0; i < r->n_findings; i++)
         finding(&p, &r->findings[i]);
     if (ledger != NULL)

@@ -83,7 +83,7 @@ bool report_print_text(const struct report *r, bool colour, struct buf *out, str
         print_finding(&t, &r->findings[i]);
     if (r->n_findings == 0)
         buf_add_str(out, r->silent ? S("\nToo little was measured to find what costs time.\n")
-                                   : S("\nNothing found that costs time.\n"));
+                                   : S("\nNo finding.\n"));
     if (r->n_abstained > 0)
         buf_add_str(out, S("\nNot judged:\n"));
     for (uint32_t i = 0; i < r->n_abstained; i++)

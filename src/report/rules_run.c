@@ -9,6 +9,8 @@
 #define SLOW_STARTUP_NS (600 * NS_PER_S)
 #define SHORT_RUN_NS (3600 * NS_PER_S)
 #define JITTER_STEPS_MIN 100
+#define STALL_STEPS_MIN 10
+#define STALL_RATIO 5 /* so many medians long is no jitter: a step like that stands for itself */
 #define JITTER_RATIO 1.5
 #define JITTER_DEVIATION 0.05
 #define SLOW_STEP_MIN 0.05 /* beyond the median, and three MADs */
@@ -230,6 +232,24 @@ static bool planned(const struct ledger *l, uint32_t attempt)
            l->attempts[attempt - 1].signal == 0;
 }
 
+/* Downtime larger than the lost work is the larger loss: the sentence must not hide it. */
+static void say_downtime(struct rules *x, struct finding *f, int64_t lost_ns)
+{
+    const struct ledger *l = x->in->ledger;
+    int64_t away = 0;
+    for (uint32_t i = 0; i < l->n_totals; i++)
+        if (l->totals[i].category == LEDGER_INFRASTRUCTURE_RECOVERY)
+            away += l->totals[i].total_ns;
+    if (away <= lost_ns)
+        return;
+    const str gone = rules_duration(x, away);
+    f->what = arena_printf(&x->r->arena,
+                           "%.*s Another %.*s (%.1f %%) passed before the next attempt began.",
+                           STR_ARG(f->what), STR_ARG(gone), share_of(l, away));
+    rules_evidence(x, f, "goodput", "infrastructure_recovery", cell_f64(SECONDS(away)), "s",
+                   S("not in the cost"));
+}
+
 static void restart_wasted(struct rules *x)
 {
     const struct ledger *l = x->in->ledger;
@@ -264,6 +284,7 @@ static void restart_wasted(struct rules *x)
                    S("of elapsed time"));
     rules_evidence(x, f, "goodput", "lost_steps", cell_u64(steps), "", S("whole steps"));
     rules_evidence(x, f, "goodput", "disruptions", cell_u64(l->n_disruptions), "", S(""));
+    say_downtime(x, f, total);
     set_span(f, from, to);
 }
 
@@ -370,6 +391,7 @@ static void recompilation(struct rules *x)
 
 struct jitter {
     int64_t p50, mad, excess, first, last;
+    int64_t longest, longest_step, open, open_step; /* open: of a step that still runs, else 0 */
     uint32_t n, n_slow;
     uint64_t period; /* between slow steps, when it is always the same; 0 = none */
 };
@@ -379,17 +401,20 @@ static bool is_warm(const struct ledger_step *s)
     return !s->startup && s->dur_ns > 0;
 }
 
-static void find_slow_steps(const struct ledger *l, struct jitter *j)
+/* Those at least `least` ns beyond the median. */
+static void find_slow_steps(const struct ledger *l, int64_t least, struct jitter *j)
 {
-    const int64_t least = (int64_t)((double)j->p50 * SLOW_STEP_MIN),
-                  mads = (int64_t)(3 * 1.4826 * (double)j->mad);
     bool regular = true;
     j->first = j->last = -1;
     for (uint32_t i = 0; i < l->n_steps; i++) {
         const struct ledger_step *s = &l->steps[i];
-        if (!is_warm(s) || s->dur_ns - j->p50 <= (least > mads ? least : mads))
+        if (!is_warm(s) || s->dur_ns - j->p50 <= least)
             continue;
         j->excess += s->dur_ns - j->p50;
+        if (s->dur_ns > j->longest) {
+            j->longest = s->dur_ns;
+            j->longest_step = s->step;
+        }
         if (j->n_slow++ == 0)
             j->first = s->step;
         else if (s->step <= j->last ||
@@ -424,6 +449,13 @@ static struct jitter measure_jitter(struct rules *x)
     return j;
 }
 
+static int64_t beyond_noise(const struct jitter *j)
+{
+    const int64_t least = (int64_t)((double)j->p50 * SLOW_STEP_MIN),
+                  mads = (int64_t)(3 * 1.4826 * (double)j->mad);
+    return least > mads ? least : mads;
+}
+
 static const struct ledger_rank *slow_rank(const struct ledger *l)
 {
     const struct ledger_rank *most = NULL;
@@ -439,10 +471,11 @@ static void say_jitter(struct rules *x, struct finding *f, const struct jitter *
     const struct ledger_rank *rank = slow_rank(x->in->ledger);
     struct arena *a = &x->r->arena;
     const str sum = rules_duration(x, j->excess), p50 = rules_duration(x, j->p50);
-    f->what = arena_printf(a,
-                           "%u of %u warm steps were slower than the rest and took %.*s longer in "
-                           "all (median step %.*s)",
-                           j->n_slow, j->n, STR_ARG(sum), STR_ARG(p50));
+    f->what =
+        arena_printf(a,
+                     "%u of %u warm steps %s slower than the rest and took %.*s longer in "
+                     "all (median step %.*s)",
+                     j->n_slow, j->n, j->n_slow == 1 ? "was" : "were", STR_ARG(sum), STR_ARG(p50));
     if (j->period > 1)
         f->what = arena_printf(a, "%.*s; they come every %llu steps.", STR_ARG(f->what),
                                (unsigned long long)j->period);
@@ -450,12 +483,72 @@ static void say_jitter(struct rules *x, struct finding *f, const struct jitter *
         f->what = arena_printf(a, "%.*s; rank %d (%.*s) computes longest in steps %lld to %lld.",
                                STR_ARG(f->what), rank->rank, STR_ARG(rank->host),
                                (long long)rank->first_slow_step, (long long)rank->last_slow_step);
-    else
+    else if (j->n_slow > 1)
         f->what = arena_printf(a, "%.*s, in steps %lld to %lld.", STR_ARG(f->what),
                                (long long)j->first, (long long)j->last);
+    else
+        f->what = arena_printf(a, "%.*s: step %lld.", STR_ARG(f->what), (long long)j->first);
+    if (j->open > 0) {
+        const str open = rules_duration(x, j->open);
+        const str said = f->what;
+        f->what =
+            arena_printf(a, "Step %lld has run for %.*s and is not finished (median step %.*s).",
+                         (long long)j->open_step, STR_ARG(open), STR_ARG(p50));
+        if (j->n_slow > 0)
+            f->what = arena_printf(a, "%.*s %.*s", STR_ARG(f->what), STR_ARG(said));
+        rules_evidence(x, f, "goodput", "unfinished_step", cell_f64(SECONDS(j->open)), "s",
+                       arena_printf(a, "step %lld", (long long)j->open_step));
+    }
     if (rank != NULL)
         rules_evidence(x, f, "goodput", "straggler_cost", cell_f64(SECONDS(rank->cost_ns)), "s",
                        arena_printf(a, "rank %d", rank->rank));
+}
+
+static void fire_jitter(struct rules *x, const struct jitter *j)
+{
+    const struct ledger *l = x->in->ledger;
+    const struct ledger_step_stats *s = &l->step_stats;
+    const int64_t held = j->open > 0 ? j->open - j->p50 : 0;
+    struct finding *f = rules_fire(x, FINDING_STEP_JITTER, dose_of(l, j->excess + held, "upper"));
+    if (f == NULL)
+        return;
+    say_jitter(x, f, j);
+    rules_evidence(x, f, "goodput", "slow_steps", cell_u64(j->n_slow), "", S("warm steps"));
+    rules_evidence(x, f, "goodput", "warm_steps", cell_u64(j->n), "", S(""));
+    rules_evidence(x, f, "goodput", "step_time_p50", cell_f64(SECONDS(j->p50)), "s",
+                   S("warm steps"));
+    if (j->n_slow > 0)
+        rules_evidence(x, f, "goodput", "longest_step", cell_f64(SECONDS(j->longest)), "s",
+                       arena_printf(&x->r->arena, "step %lld", (long long)j->longest_step));
+    rules_evidence(x, f, "goodput", "step_time_p99", cell_f64(SECONDS(s->p99_ns)), "s",
+                   S("warm steps"));
+    rules_evidence(x, f, "goodput", "deviation",
+                   cell_f64(100 * (double)s->deviation_ns / (double)s->p50_ns), "%",
+                   S("of the median step"));
+}
+
+/* The step that runs now, when it has stood for longer than any step should. */
+static void find_open_step(const struct ledger *l, struct jitter *j)
+{
+    const struct ledger_segment *s = l->n_segments > 0 ? &l->segments[l->n_segments - 1] : NULL;
+    if (!l->running || s == NULL || s->category != LEDGER_IN_PROGRESS_STEP ||
+        j->n < STALL_STEPS_MIN || s->to_ns - s->from_ns <= STALL_RATIO * j->p50)
+        return;
+    j->open = s->to_ns - s->from_ns;
+    j->open_step = s->step;
+}
+
+/* Too few steps to judge how they vary. One that stood still is seen all the same. */
+static void stalled_steps(struct rules *x, struct jitter *j)
+{
+    const uint32_t before = x->r->n_findings;
+    if (j->n >= STALL_STEPS_MIN && j->p50 > 0) {
+        find_slow_steps(x->in->ledger, (STALL_RATIO - 1) * j->p50, j);
+        if (j->n_slow > 0 || j->open > 0)
+            fire_jitter(x, j);
+    }
+    if (x->r->n_findings == before)
+        rules_abstain(x, FINDING_STEP_JITTER, "100 warm steps");
 }
 
 static void step_jitter(struct rules *x)
@@ -463,27 +556,21 @@ static void step_jitter(struct rules *x)
     const struct ledger *l = x->in->ledger;
     const struct ledger_step_stats *s = &l->step_stats;
     struct jitter j = measure_jitter(x);
-    if (j.n < JITTER_STEPS_MIN || s->n == 0 || s->p50_ns <= 0) {
+    if (s->n == 0 || s->p50_ns <= 0) {
         rules_abstain(x, FINDING_STEP_JITTER, "100 warm steps");
+        return;
+    }
+    find_open_step(l, &j);
+    if (j.n < JITTER_STEPS_MIN) {
+        stalled_steps(x, &j);
         return;
     }
     const double ratio = (double)s->p99_ns / (double)s->p50_ns;
     const double deviation = (double)s->deviation_ns / (double)s->p50_ns;
-    if (ratio < JITTER_RATIO && deviation < JITTER_DEVIATION)
+    if (ratio < JITTER_RATIO && deviation < JITTER_DEVIATION && j.open == 0)
         return;
-    find_slow_steps(l, &j);
-    struct finding *f = rules_fire(x, FINDING_STEP_JITTER, dose_of(l, j.excess, "upper"));
-    if (f == NULL)
-        return;
-    say_jitter(x, f, &j);
-    rules_evidence(x, f, "goodput", "slow_steps", cell_u64(j.n_slow), "", S("warm steps"));
-    rules_evidence(x, f, "goodput", "warm_steps", cell_u64(j.n), "", S(""));
-    rules_evidence(x, f, "goodput", "step_time_p50", cell_f64(SECONDS(j.p50)), "s",
-                   S("warm steps"));
-    rules_evidence(x, f, "goodput", "step_time_p99", cell_f64(SECONDS(s->p99_ns)), "s",
-                   S("warm steps"));
-    rules_evidence(x, f, "goodput", "deviation", cell_f64(100 * deviation), "%",
-                   S("of the median step"));
+    find_slow_steps(l, beyond_noise(&j), &j);
+    fire_jitter(x, &j);
 }
 
 /* Less than this share is noise of the steps themselves. */

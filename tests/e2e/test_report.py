@@ -159,3 +159,42 @@ def test_errors(tmp_path):
     tacho("report", "--nonsense", status=2)
     tacho("why", "a", "b", status=2)
     tacho("report", entries(tmp_path / "e"), "--html", tmp_path / "no" / "page.html", status=3)
+
+
+def test_one_stalled_step_is_found_in_a_short_run(tmp_path):
+    """40 steps are too few to judge jitter, yet one that stood for 60 s is no healthy run."""
+    path = entries(tmp_path / "e", steps=40, slow=lambda i: 60.0 if i == 17 else 0.0)
+    document = report(path)
+    assert ids(document) == ["step-jitter"] and document["status"] == "NEEDS_ATTENTION"
+    finding = document["findings"][0]
+    assert finding["what"].startswith("1 of ") and finding["what"].endswith(": step 17.")
+    assert finding["impact"]["amount"] == pytest.approx(60, abs=0.02) and finding["priority"] == "P0"
+    evidence = {e["metric"]: e["value"] for e in finding["evidence"]}
+    assert evidence["longest_step"] == pytest.approx(62.004, abs=0.02) and evidence["slow_steps"] == 1
+
+
+def test_short_run_without_a_stall_is_not_judged(tmp_path):
+    document = report(entries(tmp_path / "e", steps=40, slow=lambda i: 2.0 if i == 17 else 0.0))
+    assert ids(document) == [] and "step-jitter" in {a["id"] for a in document["abstained"]}
+    said = tacho("why", tmp_path / "e")
+    assert said.startswith("No finding. ") and "productive" in said and "Nothing" not in said
+
+
+def test_downtime_longer_than_lost_work_is_said(tmp_path):
+    path = tmp_path / "e"
+    out, t = [{"job_start_time": T0}], float(T0 + 10)
+    for attempt in (range(50), range(40, 100)):
+        for i in attempt:
+            out.append({"step_count": i, "step_start_time": t})
+            t += 2.0
+        out.append({"job_end_time": t})
+        t += 900.0
+        if attempt.start == 0:
+            out.append({"job_start_time": t})
+    path.write_text("".join(json.dumps({"job_name": "job", **e}) + "\n" for e in out))
+    finding = report(path)["findings"][0]
+    assert finding["id"] == "restart-wasted"
+    evidence = {e["metric"]: e["value"] for e in finding["evidence"]}
+    assert evidence["infrastructure_recovery"] == pytest.approx(900, abs=0.01)
+    assert "Another 15 m 00 s (" in finding["what"]
+    assert finding["impact"]["amount"] == pytest.approx(18, abs=2.1)  # the work alone
