@@ -45,6 +45,21 @@ def test_findings_name_only_tools_and_commands_that_exist():
         assert name in known or (name in commands and set(flags) <= commands[name]), words
 
 
+def test_decisions_are_listed_under_numbers_of_their_own():
+    pages = sorted((ROOT / "docs/why").glob("[0-9]*.md"))
+    numbers = [page.name[:3] for page in pages]
+    assert len(set(numbers)) == len(pages) > 0, numbers
+    titles = [(page.name, page.read_text().splitlines()[0]) for page in pages]
+    listed = re.findall(r"^- \[(\d+)\]\((\S+)\): (.+)$", (ROOT / "docs/why/README.md").read_text(), re.M)
+    assert [(file, f"# {number}: {title}") for number, file, title in listed] == titles
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]:
+        for target in re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page}: {target}"
+
+
 @pytest.mark.skipif(shutil.which("man") is None and shutil.which("mandoc") is None, reason="neither man nor mandoc")
 def test_man_pages_have_no_warnings():
     for page in sorted((ROOT / "docs/man").glob("*.1")):
