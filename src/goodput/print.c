@@ -333,8 +333,12 @@ static bool print_windows(const struct ledger *l, const struct ledger_view *v, s
         if (!ledger_sums(l, v, ledger_window_from(v, i), v->to_ns, a, &t, e))
             return false;
         const str length = format_duration_ns(a, t.whole_ns);
-        buf_addf(out, "\nlast %.*s: %.1f %% productive\n", STR_ARG(length),
-                 ledger_percent(t.good_ns, t.whole_ns));
+        if (l->workload_silent)
+            buf_addf(out, "\nlast %.*s: how much of it was productive is not known\n",
+                     STR_ARG(length));
+        else
+            buf_addf(out, "\nlast %.*s: %.1f %% productive\n", STR_ARG(length),
+                     ledger_percent(t.good_ns, t.whole_ns));
         print_bars(&t, v->colour, a, out);
     }
     return true;
