@@ -10,8 +10,7 @@
 #include "base/limits.h"
 #include "base/map.h"
 #include "base/sha256.h"
-
-#define PROFILE_ENDING ".xplane.pb"
+#include "model/trace.h"
 
 struct ship_session {
     char *path;          /* owned */
@@ -52,7 +51,7 @@ static bool look(struct ship_session *x, struct arena *a, str *names, size_t n, 
     *n_profiles = 0;
     for (size_t i = 0; i < n; i++) {
         const char *path = path_join(a, x->path, names[i]);
-        if (!str_ends(names[i], S(PROFILE_ENDING)) || path == NULL || lstat(path, &st) != 0 ||
+        if (!str_ends(names[i], S(TRACE_FILE_ENDING)) || path == NULL || lstat(path, &st) != 0 ||
             !S_ISREG(st.st_mode))
             continue;
         names[(*n_profiles)++] = names[i];
@@ -151,8 +150,10 @@ static bool announce(struct ship *s, str run, str name, json_t **said, struct er
                                    .path = "sessions",
                                    .type = "application/json",
                                    .body = {body, (size_t)n}};
-    return n < (int)sizeof body ? ship_ask(s, &q, said, e)
-                                : err_set(e, ERR_LIMIT, "a name is too long");
+    return n < (int)sizeof body
+               ? ship_ask(s, &q, said, e)
+               : err_set(e, ERR_LIMIT, "the names of run and session are too long: '%.*s'",
+                         STR_ARG(name));
 }
 
 static bool server_has_target(const json_t *session, str target, uint64_t size_bytes)
@@ -175,7 +176,7 @@ static bool send_profiles(struct ship *s, struct arena *a, const struct ship_ses
     json_t *said = NULL;
     bool ok = announce(s, run, name, &said, e);
     for (size_t i = 0; ok && i < n; i++) {
-        const str target = str_sub(files[i], 0, files[i].n - (sizeof PROFILE_ENDING - 1));
+        const str target = str_sub(files[i], 0, files[i].n - TRACE_FILE_ENDING_BYTES);
         const char *path = path_join(a, x->path, files[i]);
         const str where = arena_printf(a, "sessions/%.*s~%.*s/targets/%.*s/upload", STR_ARG(run),
                                        STR_ARG(name), STR_ARG(target));

@@ -13,7 +13,6 @@
 #include "format/json_scan.h"
 #include "format/xspace.h"
 
-#define ENDING ".xplane.pb"
 #define SEARCH_DEPTH 8
 #define SEARCH_FOLDERS 20000
 /* Smaller files have fewer row groups than LIMIT_TRACE_IN_FLIGHT_BYTES in any case. */
@@ -41,10 +40,10 @@ static enum file_kind file_kind(int fd, str name)
     char bytes[4096];
     const ssize_t n = pread(fd, bytes, sizeof bytes, 0);
     const str head = {bytes, n > 0 ? (size_t)n : 0};
-    if (json_scan_looks_like(head) && !str_ends(name, S(ENDING)))
+    if (json_scan_looks_like(head) && !str_ends(name, S(TRACE_FILE_ENDING)))
         return FILE_JSON;
-    return str_ends(name, S(ENDING)) || (n > 0 && xspace_looks_like(head)) ? FILE_XSPACE
-                                                                           : FILE_OTHER;
+    return str_ends(name, S(TRACE_FILE_ENDING)) || (n > 0 && xspace_looks_like(head)) ? FILE_XSPACE
+                                                                                      : FILE_OTHER;
 }
 
 static str name_stem(str name)
@@ -57,8 +56,8 @@ static str name_stem(str name)
             name.n -= json[i].n;
     if (name.n < n)
         return name;
-    if (str_ends(name, S(ENDING)))
-        return str_sub(name, 0, name.n - (sizeof ENDING - 1));
+    if (str_ends(name, S(TRACE_FILE_ENDING)))
+        return str_sub(name, 0, name.n - TRACE_FILE_ENDING_BYTES);
     return str_ends(name, S(".pb")) ? str_sub(name, 0, name.n - 3) : name;
 }
 
@@ -109,7 +108,7 @@ static enum file_kind file_kind_at(const char *path)
         return FILE_OTHER;
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) /* let opening it say why */
-        return str_ends(str_from(path), S(ENDING)) ? FILE_XSPACE : FILE_OTHER;
+        return str_ends(str_from(path), S(TRACE_FILE_ENDING)) ? FILE_XSPACE : FILE_OTHER;
     enum file_kind kind = file_kind(fd, path_base(str_from(path)));
     char bytes[4096];
     const ssize_t n = kind == FILE_JSON ? pread(fd, bytes, sizeof bytes, 0) : 0;

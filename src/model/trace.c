@@ -131,7 +131,8 @@ str trace_target(const struct trace *t)
             name = str_sub(name, i + 1, name.n);
             break;
         }
-    return str_ends(name, S(".xplane.pb")) ? str_sub(name, 0, name.n - 10) : name;
+    return str_ends(name, S(TRACE_FILE_ENDING)) ? str_sub(name, 0, name.n - TRACE_FILE_ENDING_BYTES)
+                                                : name;
 }
 
 struct trace *profile_find_trace(const struct profile *p, str target)

@@ -24,6 +24,10 @@
 #include "base/map.h"
 #include "model/note.h"
 
+/* How the file of a target's XSpace ends, behind the target's name: <target>.xplane.pb, as XProf has it. */
+#define TRACE_FILE_ENDING ".xplane.pb"
+#define TRACE_FILE_ENDING_BYTES (sizeof TRACE_FILE_ENDING - 1)
+
 enum trace_plane_kind {
     TRACE_PLANE_OTHER = 0,
     TRACE_PLANE_HOST,        /* /host:CPU and its kin with threads of the host */

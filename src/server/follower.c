@@ -212,7 +212,8 @@ static void look_at_session(struct arena *a, const char *dir, uint64_t *size_byt
         return;
     for (size_t i = 0; i < n; i++) {
         struct stat st;
-        if (!str_ends(names[i], S(SESSION_ENDING)) || lstat(path_join(a, dir, names[i]), &st) == -1)
+        if (!str_ends(names[i], S(TRACE_FILE_ENDING)) ||
+            lstat(path_join(a, dir, names[i]), &st) == -1)
             continue;
         *size_bytes += (uint64_t)st.st_size;
         const int64_t changed = st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec;

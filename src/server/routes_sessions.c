@@ -107,7 +107,7 @@ static str session_file(struct http_request *req, str file, struct err *e)
 bool route_target(struct server *s, struct http_request *req, struct http_response *resp,
                   struct err *e)
 {
-    const str file = arena_printf(&req->arena, "%.*s" SESSION_ENDING, STR_ARG(req->params[1]));
+    const str file = arena_printf(&req->arena, "%.*s" TRACE_FILE_ENDING, STR_ARG(req->params[1]));
     const str key = session_file(req, file, e);
     if (key.n == 0)
         return false;
@@ -202,7 +202,7 @@ bool route_upload_complete(struct server *s, struct http_request *req, struct ht
     bool is_new;
     str run, name;
     const str prefix = part_prefix(req, e);
-    const str file = arena_printf(&req->arena, "%.*s" SESSION_ENDING, STR_ARG(req->params[1]));
+    const str file = arena_printf(&req->arena, "%.*s" TRACE_FILE_ENDING, STR_ARG(req->params[1]));
     return prefix.n > 0 && session_split(req->params[0], &run, &name, e) &&
            may_write_run(s, req, run, e) &&
            s->blob->ops->join(s->blob, session_file(req, file, e), prefix, (uint32_t)n, sha256,

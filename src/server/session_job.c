@@ -21,8 +21,8 @@ static void put_trace(const struct trace *t, struct json *j)
 {
     json_object(j);
     str target = path_base(t->file);
-    if (str_ends(target, S(SESSION_ENDING)))
-        target = str_sub(target, 0, target.n - (sizeof SESSION_ENDING - 1));
+    if (str_ends(target, S(TRACE_FILE_ENDING)))
+        target = str_sub(target, 0, target.n - TRACE_FILE_ENDING_BYTES);
     json_kstr(j, "target", target);
     json_kstr(j, "host", t->host);
     json_ku64(j, "planes", t->n_planes);

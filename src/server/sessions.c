@@ -80,12 +80,12 @@ static bool look_at(struct server *s, str key, struct arena *a, struct folder_vi
         struct stat st;
         const char *path = path_join(a, s->data_dir,
                                      arena_printf(a, "%.*s/%.*s", STR_ARG(key), STR_ARG(names[i])));
-        if (!str_ends(names[i], S(SESSION_ENDING)) || !path_is_safe_name(names[i]) ||
+        if (!str_ends(names[i], S(TRACE_FILE_ENDING)) || !path_is_safe_name(names[i]) ||
             lstat(path, &st) == -1 || !S_ISREG(st.st_mode))
             continue;
         if (!ARENA_PUSH(a, f->targets, f->n, f->capacity))
             return arena_full(a, e);
-        const str target = str_sub(names[i], 0, names[i].n - (sizeof SESSION_ENDING - 1));
+        const str target = str_sub(names[i], 0, names[i].n - TRACE_FILE_ENDING_BYTES);
         f->targets[f->n - 1] = (struct store_target){.target = target,
                                                      .host = host_of(target),
                                                      .size_bytes = (uint64_t)st.st_size,

@@ -5,9 +5,8 @@
 #ifndef TACHO_SERVER_SESSIONS_H
 #define TACHO_SERVER_SESSIONS_H
 
+#include "model/trace.h"
 #include "server/server_inside.h"
-
-#define SESSION_ENDING ".xplane.pb"
 
 /* "run~name" to its parts, both safe names; ERR_NOT_FOUND otherwise. */
 MUST_CHECK bool session_split(str id, str *run, str *name, struct err *e);
