@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/table_out.h"
 
-#include "base/clock.h"
-
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "base/limits.h"
 #include "model/table_print.h"
 
 struct cell table_out_time(const struct cli *cli, struct arena *a, int64_t wall_ns)
 {
-    char text[CLOCK_RFC3339_MAX];
     if (wall_ns == 0)
         return cell_unknown();
     if (cli->output == CLI_OUTPUT_TEXT)
         wall_ns -= (wall_ns % NS_PER_S + NS_PER_S) % NS_PER_S;
-    const size_t n = clock_format_rfc3339(wall_ns, text);
-    return cell_text(arena_str(a, (str){text, n}));
+    return cell_moment(a, wall_ns);
 }
 
 bool table_out(const struct cli *cli, const struct table *t, struct err *e)

@@ -9,13 +9,6 @@ static struct cell seconds_cell(struct arena *a, int64_t ns)
         arena_printf(a, "%lld.%09lld", (long long)(ns / NS_PER_S), (long long)(ns % NS_PER_S)));
 }
 
-static struct cell time_cell(struct arena *a, int64_t wall_ns)
-{
-    char text[CLOCK_RFC3339_MAX];
-    const size_t n = clock_format_rfc3339(wall_ns, text);
-    return cell_text(arena_str(a, (str){text, n}));
-}
-
 static bool add_span(struct table *t, const struct ledger *l, const struct ledger_view *v,
                      int64_t from_ns, struct arena *a, struct err *e)
 {
@@ -27,8 +20,8 @@ static bool add_span(struct table *t, const struct ledger *l, const struct ledge
         struct cell *row = table_row(t);
         if (row == NULL)
             return arena_full(a, e);
-        row[0] = time_cell(a, from_ns);
-        row[1] = time_cell(a, v->to_ns);
+        row[0] = cell_moment(a, from_ns);
+        row[1] = cell_moment(a, v->to_ns);
         row[2] = cell_text(total->word);
         row[3] = seconds_cell(a, total->total_ns);
         row[4] = cell_f64(ledger_percent(total->total_ns, sums.whole_ns));
@@ -56,7 +49,7 @@ static struct table *steps_table(const struct ledger *l, const struct ledger_vie
             continue;
         row[0] = cell_i64(s->step);
         row[1] = cell_u64(s->attempt);
-        row[2] = time_cell(a, s->from_ns);
+        row[2] = cell_moment(a, s->from_ns);
         row[3] = seconds_cell(a, s->dur_ns);
         row[4] = cell_bool(s->wasted);
         row[5] = cell_bool(s->startup);

@@ -4,6 +4,14 @@
 #include <stdarg.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
+
+struct cell cell_moment(struct arena *a, int64_t wall_ns)
+{
+    char text[CLOCK_RFC3339_MAX];
+    const size_t n = clock_format_rfc3339(wall_ns, text);
+    return cell_text(arena_str(a, (str){text, n}));
+}
 
 struct table *table_new(struct arena *a, str name, str title)
 {

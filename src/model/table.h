@@ -87,6 +87,8 @@ static inline struct cell cell_text(str s)
 {
     return (struct cell){.known = true, .type = CELL_TEXT, .text = s};
 }
+/* A moment as RFC 3339 text, in the arena. */
+struct cell cell_moment(struct arena *a, int64_t wall_ns);
 static inline struct cell cell_i64(int64_t v)
 {
     return (struct cell){.known = true, .type = CELL_I64, .i64 = v};
