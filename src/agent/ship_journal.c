@@ -16,8 +16,8 @@
 
 #define JOURNAL_MEDIA_TYPE "application/vnd.tachograph.journal"
 #define RECORD_BYTES_MAX (sizeof(struct journal_record_header) + JOURNAL_PAYLOAD_MAX)
-#define QUIET_PASSES                                                                               \
-    120 /* then the file is closed until it grows: a data folder may hold thousands */
+/* Then the file is closed until it grows: a data folder may hold thousands. */
+#define QUIET_PASSES 120
 #define COLD_NS (60 * (uint64_t)NS_PER_S) /* and at once when it was last written so long ago */
 #define LOOK_EVERY 1024                   /* records between looks at the time */
 #define GONE_PASSES 100                   /* a file that was not met for so long is no more */

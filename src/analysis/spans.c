@@ -144,12 +144,13 @@ static bool add_work(struct collector *c, const struct trace_event *ev, bool is_
            (is_input || add(c, &c->out->compute, ev));
 }
 
-enum core_class { /* of an operation; 0 is not known yet */
-                  CORE_WORK = 1,
-                  CORE_OTHER, /* off duty, or encloses others */
-                  CORE_INFEED,
-                  CORE_OUTFEED,
-                  CORE_TRANSFER,
+/* Of an operation; 0 is not known yet. */
+enum core_class {
+    CORE_WORK = 1,
+    CORE_OTHER, /* off duty, or encloses others */
+    CORE_INFEED,
+    CORE_OUTFEED,
+    CORE_TRANSFER,
 };
 
 /* Which of a core's waits an operation is; NULL: none. */
@@ -245,17 +246,18 @@ static bool add_stream(struct collector *c, uint32_t line_index)
 static bool add_thread(struct collector *c, uint32_t line_index)
 {
     const struct trace_line *line = &c->trace->lines[line_index];
-    static const str asked[] = {STR_INIT("hlo_op"), STR_INIT("_r")};
+    enum { HLO_OP, ROOT, ASKED };
+    static const str asked[ASKED] = {STR_INIT("hlo_op"), STR_INIT("_r")};
     struct trace_cursor cursor;
     struct trace_picker p;
     struct spans waits = {0};
     bool ok = true, steps = false;
-    trace_picker_init(&p, c->trace, line_index, asked, 2);
+    trace_picker_init(&p, c->trace, line_index, asked, ASKED);
     for (trace_cursor_init(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);) {
         ok = trace_pick(&p, &cursor.event, c->err);
-        if (ok && p.values[0].type != TRACE_STAT_NONE)
+        if (ok && p.values[HLO_OP].type != TRACE_STAT_NONE)
             ok = add_work(c, &cursor.event, false);
-        if (ok && p.values[1].type != TRACE_STAT_NONE)
+        if (ok && p.values[ROOT].type != TRACE_STAT_NONE)
             steps = true;
         if (ok && str_starts(trace_event_name(c->trace, line, &cursor.event), S("IteratorGetNext")))
             ok = add(c, &waits, &cursor.event);

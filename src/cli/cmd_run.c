@@ -19,6 +19,8 @@
 #include "server/local_socket.h"
 
 #define FACTS_BYTES (1u << 20)
+#define SAMPLE_LEAST_NS NS_PER_MS
+#define SAMPLE_USUAL_NS (10 * NS_PER_S) /* as in config.def */
 
 static bool add_label(json_t *labels, const char *text, struct err *e)
 {
@@ -186,8 +188,8 @@ static bool run_planned(struct cli *cli, json_t *labels, char **argv, struct err
         .record_output = config_number(cli->config, CONFIG_FIELD_record_output) != 0,
         .record_environment = config_number(cli->config, CONFIG_FIELD_record_environment) != 0,
         .sample_interval_ns = config_number(cli->config, CONFIG_FIELD_sample_interval)};
-    if (p.sample_interval_ns < 1000000)
-        p.sample_interval_ns = 10000000000;
+    if (p.sample_interval_ns < SAMPLE_LEAST_NS)
+        p.sample_interval_ns = SAMPLE_USUAL_NS;
     arena_init(&a, "run", LIMIT_ARENA_REQUEST_BYTES);
     p.ship = shipping_of(cli, data, &a, &shipping);
     bool ok = choose_run(&p, e);

@@ -18,6 +18,7 @@
 #include "server/local_socket.h"
 
 #define PASS_EVERY_MS 500
+#define NAP_MS 50 /* so soon a signal is seen */
 #define BACKOFF_MOST_MS 30000
 #define SETTLE_S 10      /* --until-done waits that long for a first process to record */
 #define AWAY_MOST_S 3600 /* and that long, once all have ended, for a server that is away */
@@ -43,11 +44,11 @@ static void listen_for_end(void)
     sigprocmask(SIG_UNBLOCK, &ends, NULL); /* agent/ship_child.h starts us with them blocked */
 }
 
-/* Sleeps, less when a signal comes. */
+/* Less when a signal comes. */
 static void wait_ms(int64_t ms)
 {
-    for (int64_t i = 0; i < ms && !ending; i += 50)
-        usleep(50000);
+    for (int64_t i = 0; i < ms && !ending; i += NAP_MS)
+        usleep(NAP_MS * 1000);
 }
 
 /* A shipper that outlives who started it holds no pipe or terminal of theirs open. */

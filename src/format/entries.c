@@ -11,8 +11,8 @@
 #include "format/xspace.h"
 
 #define LATEST_S 8.0e9    /* beyond this differences of nanoseconds do not fit */
-#define HEAD_BYTES 65536u /* in which a trace says that it is one */
 #define LONGEST_S 1.0e9   /* of one save or restore */
+#define HEAD_BYTES 65536u /* in which a trace says that it is one */
 
 struct parse { /* one file being read */
     struct record_set *set;

@@ -78,8 +78,8 @@ struct ledger {
     struct ledger_rank *ranks;
     uint32_t n_ranks, ranks_capacity;
     struct ledger_step_stats step_stats;
-    int64_t
-        *disruptions_ns; /* when the loop went on after one, or ended with it; wall, ascending */
+    /* When the loop went on after one, or ended with it; wall, ascending. */
+    int64_t *disruptions_ns;
     uint32_t n_disruptions;
     uint64_t n_loads;            /* of the lead rank's journals, that may hold its loop up */
     uint64_t n_prefetches;       /* loads of threads that record no step: in no category */

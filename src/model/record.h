@@ -62,20 +62,18 @@ enum record_presence {
 struct record_process {
     str journal_id; /* 32 hex digits */
     str host;
-    int32_t
-        rank; /* of a `tacho run` that each rank has too; -1 = unknown, or one above all ranks */
+    int32_t rank;        /* of a `tacho run` too, that each rank has; -1 = unknown, or above all */
     uint32_t world_size; /* ranks of its job; 0 = unknown */
     uint32_t pid;
-    uint32_t
-        attempt; /* 1, 2 … from the launcher's count, then the ledger's; 0 = not known, or several */
+    uint32_t attempt; /* 1, 2 …: the launcher's count, then the ledger's; 0 = unknown or several */
     int64_t start_ns, last_ns; /* wall: header and newest record */
     bool runner;               /* written by `tacho run` */
     uint8_t boot_id[16];       /* of the kernel it ran on; zeros = unknown */
     uint64_t boottime_ns;      /* of the header, on that kernel's clock */
     uint64_t pid_namespace;    /* that pid is of; 0 = unknown */
     bool ended;                /* has RECORD_PROCESS_END */
-    enum record_presence
-        presence;          /* before its newest records were read: GONE = no more will come */
+    /* Before its newest records were read: GONE = no more will come. */
+    enum record_presence presence;
     uint64_t gone_seen_ns; /* monotonic: first seen gone by who reads its records late; 0 = never */
     uint64_t n_records, n_lost, lost_bytes;
 };
