@@ -13,7 +13,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 
-#define FIELD_STATE 3  /* of /proc/PID/stat, proc(5) */
+#define FIELD_STATE 3 /* of /proc/PID/stat, proc(5) */
+#define FIELD_THREADS 20
 #define FIELD_START 22 /* in clock ticks since boot, rounded down */
 
 /* The text of that field; the name in field 2 may hold anything, so count from its last ')'. */
@@ -52,14 +53,15 @@ enum process_state process_look(const struct process_mark *m)
         return PROCESS_GONE;
     if (!read_stat(m->pid, text, sizeof text))
         return PROCESS_UNKNOWN; /* it went just now, or /proc is not there */
-    const char *state = stat_field(text, FIELD_STATE), *start = stat_field(text, FIELD_START);
+    const char *state = stat_field(text, FIELD_STATE), *threads = stat_field(text, FIELD_THREADS),
+               *start = stat_field(text, FIELD_START);
     const long ticks_per_s = sysconf(_SC_CLK_TCK);
-    if (state == NULL || start == NULL || ticks_per_s <= 0)
+    if (state == NULL || threads == NULL || start == NULL || ticks_per_s <= 0)
         return PROCESS_UNKNOWN;
     const uint64_t start_ticks = strtoull(start, NULL, 10);
     const uint64_t then_ticks = m->boottime_ns / ((uint64_t)NS_PER_S / (uint64_t)ticks_per_s);
-    return *state == 'Z' || *state == 'X' || start_ticks > then_ticks ? PROCESS_GONE
-                                                                      : PROCESS_LIVES;
+    const bool has_ended = (*state == 'Z' || *state == 'X') && strtoull(threads, NULL, 10) <= 1;
+    return has_ended || start_ticks > then_ticks ? PROCESS_GONE : PROCESS_LIVES;
 }
 
 void process_raise_descriptors(void)

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the process that wrote a journal is still there, asked of this host's kernel.
- *
- * Its pid says something only where boot id, host and pid namespace are this process's own. A pid
- * is given again: a process that began after the journal's header (boot time, /proc/PID/stat field
- * 22, proc(5)) is another one. A zombie without other threads writes nothing any more: gone. */
+/* Whether the process that wrote a journal is still there, asked of this host's kernel by base/process.h.
+ * Its pid says something only where boot id, host and pid namespace are this process's own. */
 #ifndef TACHO_JOURNAL_PRESENCE_H
 #define TACHO_JOURNAL_PRESENCE_H
 

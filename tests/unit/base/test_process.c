@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -36,6 +37,33 @@ static void test_lives_until_it_ends(void **state)
     assert_int_equal(process_look(&m), PROCESS_GONE);
 }
 
+static void *outlive_first_thread(void *first)
+{
+    pthread_join(*(pthread_t *)first, NULL);
+    pause();
+    return NULL;
+}
+
+static void test_lives_while_another_thread_does(void **state)
+{
+    static pthread_t first, second;
+    const pid_t pid = fork();
+    if (pid == 0) {
+        first = pthread_self();
+        if (pthread_create(&second, NULL, outlive_first_thread, &first) != 0)
+            _exit(1);
+        pthread_exit(NULL);
+    }
+    siginfo_t info;
+    usleep(20000); /* as above; a first thread that goes on a little longer passes, too */
+    const struct process_mark m = mark_of(pid);
+    assert_int_equal(process_look(&m), PROCESS_LIVES);
+    kill(pid, SIGKILL);
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+    assert_int_equal(process_look(&m), PROCESS_GONE);
+    waitpid(pid, NULL, 0);
+}
+
 static void test_number_taken_by_another(void **state)
 {
     struct process_mark m = mark_of(getpid());
@@ -57,6 +85,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lives_until_it_ends),
+        cmocka_unit_test(test_lives_while_another_thread_does),
         cmocka_unit_test(test_number_taken_by_another),
         cmocka_unit_test(test_unknown),
     };
