@@ -438,10 +438,11 @@ static int64_t line_clock_ns(const struct trace *t, const struct trace_line *lin
 }
 
 /* Picks the origin and puts every line on it. */
-static void trace_place(struct trace *t)
+/* Whether lines count their time from different moments; *first_epoch_ns: the first that counts from 1970. */
+static bool has_mixed_clocks(struct trace *t, int64_t *first_epoch_ns)
 {
     uint32_t n_epoch = 0, n_other = 0;
-    int64_t first_epoch = INT64_MAX, origin = INT64_MAX;
+    *first_epoch_ns = INT64_MAX;
     for (uint32_t i = 0; i < t->n_lines; i++) {
         const struct trace_line *line = &t->lines[i];
         if (line->n_events == 0)
@@ -449,20 +450,27 @@ static void trace_place(struct trace *t)
         const bool epoch = line->timestamp_ns >= EPOCH_LEAST_NS;
         n_epoch += epoch;
         n_other += !epoch;
-        if (epoch && line->timestamp_ns < first_epoch)
-            first_epoch = line->timestamp_ns;
+        if (epoch && line->timestamp_ns < *first_epoch_ns)
+            *first_epoch_ns = line->timestamp_ns;
     }
+    t->has_epoch = n_epoch > 0;
     const bool mixed = n_epoch > 0 && n_other > 0;
     if (mixed)
         trace_note(t, S("mixed_clocks"), n_other,
                    "lines count their time from the profile's start, others from 1970");
+    return mixed;
+}
+
+static void trace_place(struct trace *t)
+{
+    int64_t first_epoch, origin = INT64_MAX;
+    const bool mixed = has_mixed_clocks(t, &first_epoch);
     for (uint32_t i = 0; i < t->n_lines; i++)
         if (t->lines[i].n_events > 0) {
             const int64_t at = line_clock_ns(t, &t->lines[i], mixed, first_epoch);
             origin = at < origin ? at : origin;
         }
     t->origin_ns = origin == INT64_MAX ? 0 : origin;
-    t->has_epoch = n_epoch > 0;
     t->start_ps = UINT64_MAX;
     for (uint32_t i = 0; i < t->n_lines; i++) {
         struct trace_line *line = &t->lines[i];

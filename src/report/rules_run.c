@@ -7,6 +7,7 @@
 
 #define SECONDS(ns) ((double)(ns) / 1e9)
 #define SLOW_STARTUP_NS (600 * NS_PER_S)
+#define SLOW_STARTUP_PERCENT 5.0 /* of the run, that all starts took: below it nothing is said */
 #define SHORT_RUN_NS (3600 * NS_PER_S)
 #define JITTER_STEPS_MIN 100
 #define STALL_STEPS_MIN 10
@@ -170,59 +171,71 @@ static int64_t last_step_from(const struct ledger *l)
     return last;
 }
 
-static void checkpoint_blocking(struct rules *x)
+struct saves {
+    int64_t total_ns, longest_ns; /* the longest of those inside the loop */
+    int64_t from_ns, to_ns;
+    uint32_t n;
+};
+
+/* Those inside the loop, and after its last step those that are like them: a last export holds no step up. */
+static struct saves find_saves(const struct ledger *l)
 {
-    const struct ledger *l = x->in->ledger;
     const int64_t last = last_step_from(l);
-    int64_t total = 0, longest = 0, from = -1, to = -1;
-    uint32_t n = 0;
-    if (!recorded(x, PHASE_CHECKPOINT_SAVE)) {
-        rules_abstain(x, FINDING_CHECKPOINT_BLOCKING, "records of checkpoint saves");
-        return;
-    }
+    struct saves v = {.from_ns = -1, .to_ns = -1};
     for (uint32_t i = 0; i < l->n_segments; i++) {
         const struct ledger_segment *s = &l->segments[i];
         if (s->category != LEDGER_CHECKPOINT_SAVE || s->from_ns >= last)
             continue;
         const int64_t ns = s->to_ns - s->from_ns;
-        total += ns;
-        longest = ns > longest ? ns : longest;
-        from = n++ == 0 ? s->from_ns : from;
-        to = s->to_ns;
+        v.total_ns += ns;
+        v.longest_ns = ns > v.longest_ns ? ns : v.longest_ns;
+        v.from_ns = v.n++ == 0 ? s->from_ns : v.from_ns;
+        v.to_ns = s->to_ns;
     }
-    for (uint32_t i = 0; i < l->n_segments && n > 0; i++) {
+    for (uint32_t i = 0; i < l->n_segments && v.n > 0; i++) {
         const struct ledger_segment *s = &l->segments[i];
         if (s->category != LEDGER_CHECKPOINT_SAVE || s->from_ns < last ||
-            s->to_ns - s->from_ns > 2 * longest)
+            s->to_ns - s->from_ns > 2 * v.longest_ns)
             continue;
-        total += s->to_ns - s->from_ns;
-        to = s->to_ns;
-        n++;
+        v.total_ns += s->to_ns - s->from_ns;
+        v.to_ns = s->to_ns;
+        v.n++;
     }
-    struct finding *f = rules_fire(x, FINDING_CHECKPOINT_BLOCKING, dose_of(l, total, "upper"));
+    return v;
+}
+
+static void checkpoint_blocking(struct rules *x)
+{
+    const struct ledger *l = x->in->ledger;
+    if (!recorded(x, PHASE_CHECKPOINT_SAVE)) {
+        rules_abstain(x, FINDING_CHECKPOINT_BLOCKING, "records of checkpoint saves");
+        return;
+    }
+    const struct saves v = find_saves(l);
+    struct finding *f = rules_fire(x, FINDING_CHECKPOINT_BLOCKING, dose_of(l, v.total_ns, "upper"));
     if (f == NULL)
         return;
-    const str sum = rules_duration(x, total), most = rules_duration(x, longest);
+    const str sum = rules_duration(x, v.total_ns), most = rules_duration(x, v.longest_ns);
     f->what = arena_printf(
         &x->r->arena,
-        "%u saves blocked the loop for %.*s, %.1f %% of the run; the longest took %.*s", n,
-        STR_ARG(sum), share_of(l, total), STR_ARG(most));
+        "%u saves blocked the loop for %.*s, %.1f %% of the run; the longest took %.*s", v.n,
+        STR_ARG(sum), share_of(l, v.total_ns), STR_ARG(most));
     const int64_t p50 = l->step_stats.n > 0 ? l->step_stats.p50_ns : 0;
-    if (p50 > 0 && longest / p50 >= SAVE_BLOCKS_STEPS)
+    if (p50 > 0 && v.longest_ns / p50 >= SAVE_BLOCKS_STEPS)
         f->what = arena_printf(&x->r->arena, "%.*s, the time of %lld steps.", STR_ARG(f->what),
-                               (long long)(longest / p50));
+                               (long long)(v.longest_ns / p50));
     else
         f->what = arena_printf(&x->r->arena, "%.*s.", STR_ARG(f->what));
-    rules_evidence(x, f, "goodput", "checkpoint_save", cell_f64(SECONDS(total)), "s",
+    rules_evidence(x, f, "goodput", "checkpoint_save", cell_f64(SECONDS(v.total_ns)), "s",
                    S("lead rank"));
-    rules_evidence(x, f, "goodput", "saves", cell_u64(n), "", S("lead rank"));
-    rules_evidence(x, f, "goodput", "longest_save", cell_f64(SECONDS(longest)), "s", S(""));
+    rules_evidence(x, f, "goodput", "saves", cell_u64(v.n), "", S("lead rank"));
+    rules_evidence(x, f, "goodput", "longest_save", cell_f64(SECONDS(v.longest_ns)), "s", S(""));
     if (p50 > 0)
         rules_evidence(x, f, "goodput", "step_time_p50", cell_f64(SECONDS(p50)), "s",
                        S("warm steps"));
-    rules_evidence(x, f, "goodput", "checkpoint_save_share", cell_f64(share_of(l, total)), "%",
+    rules_evidence(x, f, "goodput", "checkpoint_save_share", cell_f64(share_of(l, v.total_ns)), "%",
                    S("of elapsed time"));
-    set_span(f, from, to);
+    set_span(f, v.from_ns, v.to_ns);
 }
 
 /* An attempt that ended of its own will and was continued at an older step meant to. */
@@ -293,55 +306,70 @@ static bool is_startup(enum ledger_category c)
     return c == LEDGER_INITIALIZATION || c == LEDGER_TRAINING_PREP || c == LEDGER_PROGRAM_STARTUP;
 }
 
-static void slow_startup(struct rules *x)
+struct startups {
+    int64_t total_ns;
+    int64_t fastest_ns, slowest_ns; /* of the attempts that came up */
+    int64_t excess_ns;              /* what those took beyond the fastest */
+};
+
+/* False when the arena is full. */
+static bool find_startups(const struct ledger *l, struct arena *a, struct startups *out)
 {
-    const struct ledger *l = x->in->ledger;
-    int64_t *each = ARENA_ARRAY(&x->r->arena, int64_t, l->n_attempts + 1);
-    int64_t total = 0, fastest = INT64_MAX, slowest = 0, excess = 0;
-    if (each == NULL)
-        return;
+    int64_t *each_ns = ARENA_ARRAY(a, int64_t, l->n_attempts + 1);
+    *out = (struct startups){.fastest_ns = INT64_MAX};
+    if (each_ns == NULL)
+        return false;
     for (uint32_t i = 0; i < l->n_segments; i++) {
         const struct ledger_segment *s = &l->segments[i];
         if (is_startup(s->category) && s->attempt >= 1 && s->attempt <= l->n_attempts) {
-            each[s->attempt - 1] += s->to_ns - s->from_ns;
-            total += s->to_ns - s->from_ns;
+            each_ns[s->attempt - 1] += s->to_ns - s->from_ns;
+            out->total_ns += s->to_ns - s->from_ns;
         }
-    }
-    if (total == 0) {
-        rules_abstain(x, FINDING_SLOW_STARTUP,
-                      "records of initialization, preparation or first steps");
-        return;
     }
     for (uint32_t i = 0; i < l->n_attempts; i++) {
         if (l->attempts[i].first_step < 0)
             continue; /* it never came up: no measure of how long that takes */
-        fastest = each[i] < fastest ? each[i] : fastest;
-        slowest = each[i] > slowest ? each[i] : slowest;
+        out->fastest_ns = each_ns[i] < out->fastest_ns ? each_ns[i] : out->fastest_ns;
+        out->slowest_ns = each_ns[i] > out->slowest_ns ? each_ns[i] : out->slowest_ns;
     }
     for (uint32_t i = 0; i < l->n_attempts; i++)
-        excess += l->attempts[i].first_step >= 0 ? each[i] - fastest : 0;
-    if (share_of(l, total) < 5 || slowest <= SLOW_STARTUP_NS)
+        out->excess_ns += l->attempts[i].first_step >= 0 ? each_ns[i] - out->fastest_ns : 0;
+    return true;
+}
+
+static void slow_startup(struct rules *x)
+{
+    const struct ledger *l = x->in->ledger;
+    struct startups v;
+    if (!find_startups(l, &x->r->arena, &v))
         return;
-    struct finding_dose dose = dose_of(l, excess, "upper");
+    if (v.total_ns == 0) {
+        rules_abstain(x, FINDING_SLOW_STARTUP,
+                      "records of initialization, preparation or first steps");
+        return;
+    }
+    if (share_of(l, v.total_ns) < SLOW_STARTUP_PERCENT || v.slowest_ns <= SLOW_STARTUP_NS)
+        return;
+    struct finding_dose dose = dose_of(l, v.excess_ns, "upper");
     dose.cap = l->total_ns < SHORT_RUN_NS ? FINDING_P2 : FINDING_P0;
     struct finding *f = rules_fire(x, FINDING_SLOW_STARTUP, dose);
     if (f == NULL)
         return;
-    const str sum = rules_duration(x, total), most = rules_duration(x, slowest),
-              least = rules_duration(x, fastest);
+    const str sum = rules_duration(x, v.total_ns), most = rules_duration(x, v.slowest_ns),
+              least = rules_duration(x, v.fastest_ns);
     f->what = arena_printf(&x->r->arena,
                            "Starting took %.*s in %u attempts (%.1f %% of the run), up to %.*s; "
                            "the fastest needed %.*s.",
-                           STR_ARG(sum), l->n_attempts, share_of(l, total), STR_ARG(most),
+                           STR_ARG(sum), l->n_attempts, share_of(l, v.total_ns), STR_ARG(most),
                            STR_ARG(least));
-    rules_evidence(x, f, "goodput", "startup_total", cell_f64(SECONDS(total)), "s",
+    rules_evidence(x, f, "goodput", "startup_total", cell_f64(SECONDS(v.total_ns)), "s",
                    S("initialization, training_prep, program_startup"));
     rules_evidence(x, f, "goodput", "attempts", cell_u64(l->n_attempts), "", S(""));
-    rules_evidence(x, f, "goodput", "startup_slowest", cell_f64(SECONDS(slowest)), "s",
+    rules_evidence(x, f, "goodput", "startup_slowest", cell_f64(SECONDS(v.slowest_ns)), "s",
                    S("attempt"));
-    rules_evidence(x, f, "goodput", "startup_fastest", cell_f64(SECONDS(fastest)), "s",
+    rules_evidence(x, f, "goodput", "startup_fastest", cell_f64(SECONDS(v.fastest_ns)), "s",
                    S("attempt"));
-    rules_evidence(x, f, "goodput", "startup_share", cell_f64(share_of(l, total)), "%",
+    rules_evidence(x, f, "goodput", "startup_share", cell_f64(share_of(l, v.total_ns)), "%",
                    S("of elapsed time"));
 }
 
