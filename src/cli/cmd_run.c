@@ -9,6 +9,7 @@
 #include "agent/run_find.h"
 #include "agent/runner.h"
 #include "agent/ship.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/limits.h"
 #include "capture/host_facts.h"
