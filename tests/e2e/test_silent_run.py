@@ -54,7 +54,7 @@ def test_one_attempt(env, command, status):
         assert "not measured" in said and "0.0 %" not in said and "Nothing found" not in said
     assert "is not known" in tacho(env, "goodput", "last")
     with_window = tacho(env, "goodput", "last", "--window", "1h")
-    assert "last " in with_window and with_window.count("productive is not known") == 2 and "% productive" not in with_window
+    assert with_window.count("productive is not known") == 2 and "% productive" not in with_window
     metrics = {m["name"]: m["value"] for m in json.loads(tacho(env, "report", "last", "--json"))["key_metrics"]}
     assert metrics["goodput_percent"] is None and metrics["goodput_time_s"] is None and metrics["attempts"] == 1
 
