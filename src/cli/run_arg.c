@@ -86,8 +86,12 @@ static bool is_profile(enum run_arg_kind kind, const char *path, struct err *e)
         return false;
     if (kind != RUN_ARG_FILE)
         profile_source_release(&s);
-    err_set(e, ERR_PARSE, "'%s' %s, not a run: tacho report and tacho tool take it", path,
-            kind == RUN_ARG_FILE ? "is a profile" : "holds profiles");
+    if (kind == RUN_ARG_FILE)
+        err_at(e, ERR_PARSE, 0,
+               "'%s' is a profile, not a run (tacho report and tacho tool take it), as seen", path);
+    else
+        err_set(e, ERR_PARSE,
+                "'%s' holds profiles, not a run (tacho report and tacho tool take it)", path);
     return true;
 }
 

@@ -412,10 +412,11 @@ static bool parse_plain(struct record_set *s, str text, bool was_gzip, const cha
     if (t.n == 0)
         return err_at(e, ERR_PARSE, 0, "'%s' is empty", name);
     if (t.p[0] != '{' && t.p[0] != '[' && xspace_looks_like(text))
-        return err_set(
-            e, ERR_PARSE,
-            "'%s' is an XSpace profile%s, not a run: %stacho report and tacho tool take it", name,
-            was_gzip ? " compressed by gzip" : "", was_gzip ? "gunzip it, then " : "");
+        return err_at(e, ERR_PARSE, 0,
+                      "'%s' is an XSpace profile%s, not a run (%stacho report and tacho tool take "
+                      "it), as seen",
+                      name, was_gzip ? " compressed by gzip" : "",
+                      was_gzip ? "gunzip it, then " : "");
     if (t.p[0] != '{' && t.p[0] != '[')
         return err_at(e, ERR_PARSE, (uint64_t)(t.p - text.p), "'%s'%s is no JSON, line 1", name,
                       was_gzip ? ", decompressed," : "");
@@ -425,9 +426,9 @@ static bool parse_plain(struct record_set *s, str text, bool was_gzip, const cha
         !parse_document(&p, t, e, &ok))
         parse_lines(&p, text);
     if (ok && p.good == 0 && str_find(head, S("\"traceEvents\"")) >= 0)
-        return err_set(e, ERR_PARSE,
-                       "'%s' is a JSON trace, not a run: tacho report and tacho tool take it",
-                       name);
+        return err_at(
+            e, ERR_PARSE, 0,
+            "'%s' is a JSON trace, not a run (tacho report and tacho tool take it), as seen", name);
     return ok && finish(&p, e);
 }
 

@@ -102,7 +102,7 @@ XSPACE = ROOT.parent / "shared/data/xspace/mi300x_jax_conv.xplane.pb"
 def test_a_profile_is_named_and_who_takes_it(tmp_path):
     content = XSPACE.read_bytes()
     for name, body, words in (("cut", content[:1000], "is an XSpace profile, not a run"),
-                              ("packed", gzip.compress(content), "compressed by gzip, not a run: gunzip it")):
+                              ("packed", gzip.compress(content), "compressed by gzip, not a run (gunzip it")):
         (tmp_path / name).write_bytes(body)
         got = tacho("goodput", tmp_path / name, status=4)
         assert words in got.stderr and "tacho report" in got.stderr and got.stderr.count("\n") == 1
@@ -116,7 +116,7 @@ def test_a_profile_is_named_and_who_takes_it(tmp_path):
 def test_a_json_trace_is_named(tmp_path):
     path = tmp_path / "trace.json"
     path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": [{"ph": "X", "ts": 1, "dur": 1, "name": "a"}]}))
-    assert "is a JSON trace, not a run: tacho report" in tacho("goodput", path, status=4).stderr
+    assert "is a JSON trace, not a run (tacho report" in tacho("goodput", path, status=4).stderr
 
 
 def test_entries_behind_an_empty_line_are_no_profile(entries):
