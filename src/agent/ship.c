@@ -86,9 +86,11 @@ bool ship_try_later(struct ship *s, struct ship_retry *r, struct err *e)
 
 bool ship_may_go_on(const struct ship *s, struct err *e)
 {
-    return s->options.may_go_on == NULL || s->options.may_go_on(s->options.ctx) ||
-           err_set(e, ERR_UNREACHABLE, "not all was sent to %s in the time there was",
-                   s->options.server);
+    if (s->options.may_go_on == NULL || s->options.may_go_on(s->options.ctx))
+        return true;
+    const bool knows_why = s->trouble.msg[0] != '\0';
+    return err_set(e, ERR_UNREACHABLE, "not all was sent to %s in the time there was%s%s",
+                   s->options.server, knows_why ? ": " : "", s->trouble.msg);
 }
 
 /* Anything but what a server of ours says: a page of a proxy, a redirection. */
@@ -108,10 +110,17 @@ static bool take_answer(struct ship *s, const struct http_answer *r, json_t **sa
     return true;
 }
 
-/* What a proxy on the way finds too large goes in smaller pieces from now on. */
-static void take_refusal(struct ship *s, const struct ship_request *q, struct err *e)
+/* A refusal without our problem document is of a proxy on the way: what it finds too large goes in smaller
+ * pieces from now on, and one that finds no server behind it (404) says nothing of the journal. */
+static void take_refusal(struct ship *s, const struct ship_request *q, const struct http_answer *r,
+                         struct err *e)
 {
-    if (e->code != ERR_LIMIT || q->is_whole || q->body.n <= BODY_BYTES_LEAST)
+    const bool is_ours = str_starts(str_from(r->content_type), S("application/problem+json"));
+    if (!is_ours && (e->code == ERR_NOT_FOUND || e->code == ERR_DENIED || e->code == ERR_CONFLICT ||
+                     e->code == ERR_PARSE || (e->code == ERR_USAGE && r->status >= 400) ||
+                     (e->code == ERR_LIMIT && r->status < 400)))
+        e->code = ERR_UNREACHABLE;
+    if (e->code != ERR_LIMIT || r->status != 413 || q->is_whole || q->body.n <= BODY_BYTES_LEAST)
         return;
     s->body_bytes_max = q->body.n / 4 > BODY_BYTES_LEAST ? q->body.n / 4 : BODY_BYTES_LEAST;
     e->code = ERR_IO;
@@ -138,7 +147,7 @@ bool ship_ask(struct ship *s, const struct ship_request *q, json_t **said, struc
     struct http_answer answer = {0};
     bool ok = buf_ok(&url, "the server's address", e);
     if (ok && !http_do(&request, &answer, e)) {
-        take_refusal(s, q, e);
+        take_refusal(s, q, &answer, e);
         ok = false;
     }
     ok = ok && take_answer(s, &answer, said, e);
@@ -249,5 +258,7 @@ bool ship_pass(struct ship *s, struct err *e)
         *e = s->trouble;
         return false;
     }
+    if (ok)
+        err_clear(&s->trouble);
     return ok;
 }

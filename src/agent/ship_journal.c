@@ -291,13 +291,23 @@ static bool send_new(struct ship *s, struct ship_journal *j, bool is_as_it_was, 
     }
 }
 
+/* Whether a failure to read a file here comes again each time; 0 = it was the server's. */
+static bool is_lasting(int sys_errno)
+{
+    static const int passing[] = {0, EIO, EAGAIN, EMFILE, ENFILE, ENOMEM, ESTALE, ETIMEDOUT};
+    for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
+        if (sys_errno == passing[i])
+            return false;
+    return true;
+}
+
 /* After a failure: true when the others are to go on. */
 static bool give_up_now(struct ship *s, struct ship_journal *j, bool is_cold, struct err *e)
 {
     if (e->code == ERR_UNAUTHORIZED)
         return false;
     const bool was_deleted = !j->open && e->sys_errno == ENOENT;
-    const bool again = ship_may_pass(e);
+    const bool again = ship_may_pass(e) && !is_lasting(e->sys_errno);
     if (is_cold || !again || j->batch.n > s->body_bytes_max)
         close_journal(j);
     if (again)

@@ -292,3 +292,77 @@ def test_a_server_put_back_to_a_backup_gets_again_what_it_lost(server, tmp_path)
     assert shipper.wait(60) == 0
     assert steps_on(server, "live") == list(range(4000))
     assert steps_on(server, "over") == list(range(30))
+
+
+@pytest.mark.parametrize("status", [400, 403, 404, 409, 422])
+def test_a_proxy_without_a_server_behind_it_is_a_server_that_is_away(liar, tmp_path, status):
+    names = recorded(tmp_path, 2)
+    back = threading.Event()
+    far = liar(lambda *_: has(1) if back.is_set() else (status, b"default backend"))
+    p = subprocess.Popen([BIN, "ship", "--once"], env=env_of(far, tmp_path), stderr=subprocess.PIPE, text=True)
+    assert f"status {status}" in p.stderr.readline()
+    back.set()
+    assert p.wait(60) == 0, "nothing was set aside"
+    assert f"{len(names)} records" in p.stderr.read()
+    p.stderr.close()
+
+
+def test_the_last_word_says_why(tmp_path):
+    recorded(tmp_path)
+
+    class Nowhere:
+        port, token = 9, "t"  # discard: nobody listens
+
+    done = tacho(env_of(Nowhere, tmp_path), "ship", "--once")
+    last = done.stderr.splitlines()[-1]
+    assert done.returncode == 5 and "cannot reach" in last, done.stderr
+
+
+def test_what_is_no_journal_holds_none_up(server, tmp_path):
+    """Odd files under a journal's name."""
+    names = recorded(tmp_path, 3)
+    folder = tmp_path / "host/runs" / names[0] / "journals"
+    (folder / "folder.journal").mkdir()
+    os.mkfifo(folder / "fifo.journal")
+    os.symlink("/dev/zero", folder / "zero.journal")
+    os.symlink("loop.journal", folder / "loop.journal")
+    (folder / os.fsdecode(b"odd\xff\n.journal")).write_bytes(header(b"q" * 16, names[0]))
+    os.mkdir(os.fsencode(tmp_path / "host/runs") + b"/\xff\xfe")
+    begin = time.monotonic()
+    done = tacho(env_of(server, tmp_path), "ship", "--once")
+    assert time.monotonic() - begin < 15, "none of them is worth waiting for"
+    assert done.returncode != 0 and "folder.journal' was passed over" in done.stderr, done.stderr
+    assert {r["run"] for r in server.get("runs")["items"]} == set(names)
+
+
+def test_two_shippers_at_once_double_nothing(server, tmp_path):
+    env = env_of(server, tmp_path, TACHO_RUN_ID="two", TACHO_SHIP="off")
+    _, command = train(tmp_path, 500)
+    both = [subprocess.Popen([BIN, "ship"], env=env, stderr=subprocess.DEVNULL) for _ in range(2)]
+    assert tacho(env, "run", "--", *command).returncode == 0
+    for p in both:
+        p.send_signal(signal.SIGTERM)
+    assert [p.wait(60) for p in both] == [0, 0]
+    assert steps_on(server, "two") == list(range(500))
+
+
+def test_a_key_of_the_terminal_does_not_reach_the_shipper(server, tmp_path):
+    env = env_of(server, tmp_path, TACHO_RUN_ID="key")
+    script = 'trap "sleep 0.5; exit 77" INT; echo up; while :; do sleep 0.1; done'
+    pid, terminal = os.forkpty()
+    if pid == 0:
+        os.execve(BIN, ["tacho", "run", "--", "sh", "-c", script], env)
+    said = b""
+    while b"up" not in said:
+        said += os.read(terminal, 1000)
+    time.sleep(1)
+    os.write(terminal, b"\x03")
+    try:
+        while True:
+            said += os.read(terminal, 1000)
+    except OSError:
+        pass
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 77
+    os.close(terminal)
+    assert b"records and 0 profiles sent" in said, said
+    assert server.get("runs/key")["phase"] != "RUNNING", "the end was sent too"
