@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/run_arg.h"
 
+#include <string.h>
+
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -132,5 +134,5 @@ bool run_arg_load_any(struct cli *cli, const char *run, struct record_set *out,
         return true;
     if (kind == RUN_ARG_FOLDER && e->code == ERR_NOT_FOUND && is_profile(kind, dir, e))
         return false;
-    return err_wrap(e, "cannot read '%s' as a run", dir);
+    return strstr(e->msg, dir) == NULL ? err_wrap(e, "cannot read '%s' as a run", dir) : false;
 }

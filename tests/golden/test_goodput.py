@@ -151,7 +151,8 @@ def test_wrong_file(tmp_path, content):
     path.write_bytes(content)
     got = subprocess.run([TACHO, "goodput", str(path)], capture_output=True, text=True, timeout=30)
     assert got.returncode == 4 and got.stdout == ""
-    assert got.stderr.count("\n") == 1 and " at byte " in got.stderr
+    assert got.stderr.count("\n") == 1 and got.stderr.count(str(path)) == 1
+    assert " at byte " in got.stderr or "is a JSON trace" in got.stderr
 
 
 def test_window_and_span():
