@@ -86,10 +86,12 @@ def test_exit_status_is_the_commands_with_the_server_away(server, tmp_path):
     p = subprocess.Popen([BIN, "run", "--", "sh", "-c", "echo hi; exit 9"], env=env, stdout=subprocess.PIPE,
                          stderr=subprocess.PIPE, text=True)
     assert p.stdout.readline() == "hi\n"
-    time.sleep(2)
+    while "wait here" not in p.stderr.readline():
+        assert p.poll() is None
+    while len(children(p.pid)) > 1:  # the command has been waited for when its shipper alone is left
+        time.sleep(0.01)
     p.send_signal(signal.SIGTERM)  # a person who does not want to wait for the server
     assert p.wait(10) == 9
-    assert "wait here" in p.stderr.read()
     p.stdout.close(), p.stderr.close()
 
 

@@ -25,8 +25,10 @@ for (const [i, f] of report.findings.entries()) for (const [k, e] of f.evidence.
 }
 const spanned = report.findings.findIndex(f => f.span)
 check(spanned >= 0, 'a finding has a span')
-await page.locator('.findings li').nth(spanned).locator('button').click(); await page.waitForTimeout(400)
-const z = new URL(page.url()).searchParams.get('z'), s = report.findings[spanned].span
-check(z === `${s.from_ps},${s.to_ps - s.from_ps}`, 'a finding zooms the trace to its span', z)
+const s = report.findings[spanned].span, want = `${s.from_ps},${s.to_ps - s.from_ps}`
+await page.locator('.findings li').nth(spanned).locator('button').click()
+await page.waitForFunction(want => new URL(location.href).searchParams.get('z') === want, want, { timeout: 5000 }).catch(() => {})
+const z = new URL(page.url()).searchParams.get('z')
+check(z === want, 'a finding zooms the trace to its span', z)
 await browser.close()
 done()
