@@ -47,9 +47,9 @@ struct ship {
     struct err first_refusal; /* of those */
     uint32_t n_writers;       /* processes of this host that write a journal and still live */
     bool unsettled;           /* a session was still being written when it was looked at */
-    bool
-        look_everywhere; /* the caller's: the next passes also look at runs that have long been quiet */
-    bool busy;           /* the run that is looked at is being written, or waits */
+    /* The caller's: the next passes also look at runs that have long been quiet. */
+    bool look_everywhere;
+    bool busy;                      /* the run that is looked at is being written, or waits */
     uint32_t n_troubles, n_waiting; /* journals and sessions of this pass that are tried again */
     struct err trouble;             /* the last one of those */
     size_t body_bytes_max;          /* what the way to the server takes in one request */

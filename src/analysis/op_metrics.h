@@ -6,8 +6,9 @@
  * or step to its last. In it the device was busy with operations, busy with what names no operation
  * (GPU: kernels of a graph, copies, kernels without XLA) or idle; XProf counts the last two as
  * idle. On CPU backends the device is the one that each operation names (device_ordinal), on whatever
- * executor thread it ran; its total is its host's, from the first operation to the last. Flops and bytes come from the event's metadata (TPU) or from
- * the static cost model over the HLO (GPU, CPU); has_cost tells an unknown from a zero.
+ * executor thread it ran; its total is its host's, from the first operation to the last. Flops and
+ * bytes come from the event's metadata (TPU) or from the static cost model over the HLO (GPU, CPU);
+ * has_cost tells an unknown from a zero.
  *
  *     struct op_db db;
  *     if (!op_db_build(&db, profile, host, a, e)) return false;

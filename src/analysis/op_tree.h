@@ -7,8 +7,8 @@
  *   provenance  root ─ program ─ place ─ … ─ place ─ category ─ duplicates ─ operation
  *
  * "duplicates" gathers operations that the compiler made alike; it is left out where there is only
- * one. IDLE, the time in which nothing ran, is a child of the root, and so is what ran and names no operation. Times are self times, so
- * that children add up to their parent. An operation that runs others (`while`) adds its own time
+ * one. IDLE, the time in which nothing ran, is a child of the root, and so is what ran and names no
+ * operation. Times are self times, so that children add up to their parent. An operation that runs others (`while`) adds its own time
  * and no cost: that is already in those it runs. Siblings are ordered by time, then name.
  *
  *     struct op_node *root = op_tree_build(&db, (struct op_tree_options){OP_TREE_PROGRAM}, a, e);

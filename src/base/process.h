@@ -20,7 +20,8 @@ enum process_state {
     PROCESS_UNKNOWN /* another boot or host: who knows */
 };
 
-/* A zombie is gone, unless threads beside its first one go on. `pid` counts in this process's pid namespace: ask only about the own host's. */
+/* A zombie is gone, unless threads beside its first one go on. `pid` counts in this process's pid
+ * namespace: ask only about the own host's. */
 enum process_state process_look(const struct process_mark *m);
 /* Lets this process have as many descriptors as it may, at most 65536. */
 void process_raise_descriptors(void);

@@ -6,7 +6,8 @@
  *     if (flags_on(cli->flags, FLAG_run_resume)) ...
  *     for (const struct flag_value *v = NULL; (v = flags_next(f, FLAG_run_label, v)) != NULL;) ...
  *
- * A value that is not of its flag's type, a missing or superfluous one fails with ERR_USAGE. Thread: any one. */
+ * A value that is not of its flag's type, a missing or superfluous one fails with ERR_USAGE.
+ * Thread: any one. */
 #ifndef TACHO_CLI_FLAGS_H
 #define TACHO_CLI_FLAGS_H
 

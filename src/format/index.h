@@ -19,9 +19,8 @@
 #include "model/trace.h"
 
 struct index_options {
-    str file, host; /* as in struct xspace_options; copied */
-    bool
-        lines_only; /* leave out the dictionaries and stats of planes that have no line (HLO protos) */
+    str file, host;  /* as in struct xspace_options; copied */
+    bool lines_only; /* without dictionaries and stats of planes that have no line (HLO protos) */
 };
 
 /* The XSpace that an index was made from. */
@@ -33,14 +32,16 @@ struct index_identity {
 /* Taken before the XSpace is decoded: then an index of what changed meanwhile is never taken for good. */
 MUST_CHECK bool index_identify(int xspace_fd, struct index_identity *out, struct err *e);
 
-/* Writes the index of t, loaded from the XSpace `of`, at the begin of fd. Borrows
- * all; nobody else may use t meanwhile. Until its last write the file is no index. Fails with ERR_IO, and ERR_LIMIT when a dictionary is too large. */
+/* Writes the index of t, loaded from the XSpace `of`, at the begin of fd. Borrows all; nobody else may
+ * use t meanwhile. Until its last write the file is no index. Fails with ERR_IO, and ERR_LIMIT when a
+ * dictionary is too large. */
 MUST_CHECK bool index_write(int fd, struct trace *t, const struct index_identity *of,
                             struct err *e);
 /* True when fd ends as an index does, in a version that we read, made from the XSpace as it is now. Reads
  * a few bytes of both. */
 bool index_is_of(int fd, int xspace_fd);
-/* Takes both descriptors (also on failure). Returns owned, or NULL and e. Refuses what index_is_of() refuses. */
+/* Takes both descriptors (also on failure). Returns owned, or NULL and e. Refuses what index_is_of()
+ * refuses. */
 struct trace *index_load(int fd, int xspace_fd, const struct index_options *o, struct err *e);
 
 #endif

@@ -22,15 +22,14 @@ struct timeline_span {
 struct timeline_step { /* one execution of a step */
     int64_t step, from_ns, to_ns;
     uint32_t attempt;
-    uint32_t group;   /* steps between two (re)starts */
-    bool cold;        /* the first of its group */
-    bool complete;    /* known to have reached its end */
-    bool end_unknown; /* it ended somewhere before to_ns: the rest is not step work */
-    bool in_progress; /* runs still */
-    bool died;        /* its process ended inside it */
-    bool lost;        /* done again later, or thrown away */
-    int64_t
-        stuck_after_ns; /* it stopped moving after this much work, as ranks say; -1 = not known */
+    uint32_t group;         /* steps between two (re)starts */
+    bool cold;              /* the first of its group */
+    bool complete;          /* known to have reached its end */
+    bool end_unknown;       /* it ended somewhere before to_ns: the rest is not step work */
+    bool in_progress;       /* runs still */
+    bool died;              /* its process ended inside it */
+    bool lost;              /* done again later, or thrown away */
+    int64_t stuck_after_ns; /* it stopped moving after so much work, as ranks say; -1 = unknown */
     /* found by painting and judging: */
     int64_t work_ns;  /* step work without what has a category of its own */
     int64_t extra_ns; /* first part of the work: program_startup */

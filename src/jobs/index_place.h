@@ -14,8 +14,8 @@
 
 #include "format/profile_open.h"
 
-/* `fresh`: whatever lies there is not to be read, only replaced. cache_dir: the option `cache`, empty for its default,
- * $XDG_CACHE_HOME/tachograph (else ~/.cache/tachograph). Cannot fail. */
+/* `fresh`: whatever lies there is not to be read, only replaced. cache_dir: the option `cache`, empty
+ * for its default, $XDG_CACHE_HOME/tachograph (else ~/.cache/tachograph). Cannot fail. */
 void index_place_find(struct profile_source *s, const char *cache_dir, bool fresh);
 void index_place_keep(struct profile_source *s);
 

@@ -10,8 +10,8 @@
  *             ... p.values[0], p.values[1]; type TRACE_STAT_NONE: the event has no such stat ...
  *     trace_picker_release(&p);
  *
- * Names are distinct. The first stat of a name counts, as in trace_stat_find. Text is valid until the next pick. The
- * names must outlive the picker. Events are best picked in the order of a cursor. Errors are those
+ * Names are distinct. The first stat of a name counts, as in trace_stat_find. Text is valid until the
+ * next pick. The names must outlive the picker. Events are best picked in the order of a cursor. Errors are those
  * of trace_event_stats. Thread: one at a time. */
 #ifndef TACHO_MODEL_TRACE_PICK_H
 #define TACHO_MODEL_TRACE_PICK_H
