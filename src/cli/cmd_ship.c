@@ -65,6 +65,7 @@ static void let_go_of_output(void)
 struct follow {
     struct ship ship;
     bool once, until_done, away;
+    int *lock; /* of the one in the background, -1 = let go; NULL = none */
     pid_t parent;
     uint64_t begin_ns, told_ns, ended_ns, through_ns; /* told_ns: by a signal; 0 = not (yet) */
     uint64_t n_answers, answered_ns;                  /* when the server last took something */
@@ -127,33 +128,6 @@ static bool is_settled(struct follow *f)
     return true;
 }
 
-static bool follow(struct follow *f, struct err *e)
-{
-    int64_t wait = PASS_EVERY_MS;
-    f->begin_ns = clock_boottime_ns();
-    for (;;) {
-        look_for_end(f); /* before the pass: what came before the signal is in it */
-        const bool is_last = f->end_by_ns != 0;
-        const bool ok = pass(f, e);
-        if (!ok && !ship_may_pass(e))
-            return false;
-        look_for_end(f); /* a process may have begun to record */
-        if (is_last && f->end_by_ns != 0 && ((ok && is_settled(f)) || !may_go_on(f)))
-            return ok;
-        if (f->until_done && getppid() != f->parent) {
-            let_go_of_output();
-            f->parent = getppid();
-        }
-        wait = ok || ending || e->code == ERR_IO ? PASS_EVERY_MS
-               : wait * 2 < BACKOFF_MOST_MS      ? wait * 2
-                                                 : BACKOFF_MOST_MS;
-        if (ending)
-            usleep(PASS_EVERY_MS * 1000);
-        else
-            wait_ms(wait);
-    }
-}
-
 /* One shipper in the background a host, data folder and server: *lock is -1 when another one holds it. */
 static bool take_lock(const char *data_dir, str server, int *lock, struct err *e)
 {
@@ -175,6 +149,47 @@ static bool take_lock(const char *data_dir, str server, int *lock, struct err *e
     return true;
 }
 
+/* Whoever began to record while the lock was held counts on us: so the last look comes after it is let go. */
+static bool is_relieved(struct follow *f, struct err *e)
+{
+    if (f->lock == NULL || ending)
+        return true;
+    close(*f->lock);
+    *f->lock = -1;
+    if (!pass(f, e) || f->ship.n_writers == 0)
+        return true;
+    return !take_lock(f->ship.options.data_dir, str_from(f->ship.options.server), f->lock, e) ||
+           *f->lock == -1;
+}
+
+static bool follow(struct follow *f, struct err *e)
+{
+    int64_t wait = PASS_EVERY_MS;
+    f->begin_ns = clock_boottime_ns();
+    for (;;) {
+        look_for_end(f); /* before the pass: what came before the signal is in it */
+        const bool is_last = f->end_by_ns != 0;
+        const bool ok = pass(f, e);
+        if (!ok && !ship_may_pass(e))
+            return false;
+        look_for_end(f); /* a process may have begun to record */
+        if (is_last && f->end_by_ns != 0 && ((ok && is_settled(f)) || !may_go_on(f)) &&
+            (!ok || is_relieved(f, e)))
+            return ok;
+        if (f->until_done && getppid() != f->parent) {
+            let_go_of_output();
+            f->parent = getppid();
+        }
+        wait = ok || ending || e->code == ERR_IO ? PASS_EVERY_MS
+               : wait * 2 < BACKOFF_MOST_MS      ? wait * 2
+                                                 : BACKOFF_MOST_MS;
+        if (ending)
+            usleep(PASS_EVERY_MS * 1000);
+        else
+            wait_ms(wait);
+    }
+}
+
 /* True in the process that is to ship; the one that was called ends. */
 static bool detach(const char *data_dir, struct err *e)
 {
@@ -191,10 +206,11 @@ static bool detach(const char *data_dir, struct err *e)
 }
 
 static bool ship_with(const struct cli *cli, const struct ship_options *o, bool until_done,
-                      struct err *e)
+                      int *lock, struct err *e)
 {
     struct follow f = {.once = flags_on(cli->flags, FLAG_ship_once),
                        .until_done = until_done,
+                       .lock = lock,
                        .parent = getppid()};
     struct ship_options options = *o;
     options.may_go_on = may_go_on;
@@ -249,7 +265,7 @@ bool cmd_ship(struct cli *cli, int argc, char **argv, struct err *e)
                                    .token = token.n == 0 ? NULL : arena_cstr(&a, token),
                                    .run = flags_text(cli->flags, FLAG_ship_run),
                                    .here_only = until_done};
-    const bool ok = ship_with(cli, &o, until_done, e);
+    const bool ok = ship_with(cli, &o, until_done, background ? &lock : NULL, e);
     arena_release(&a);
     if (lock != -1)
         close(lock);

@@ -5,6 +5,7 @@ import http.server
 import json
 import os
 import pathlib
+import random
 import re
 import resource
 import shutil
@@ -366,3 +367,21 @@ def test_a_key_of_the_terminal_does_not_reach_the_shipper(server, tmp_path):
     os.close(terminal)
     assert b"records and 0 profiles sent" in said, said
     assert server.get("runs/key")["phase"] != "RUNNING", "the end was sent too"
+
+
+def test_one_that_begins_as_the_shipper_ends_is_shipped(server, tmp_path):
+    """One process after the other, as a loop of a shell starts them: each finds the last one's shipper, or none."""
+    env = env_of(server, tmp_path)
+    rng = random.Random(7)
+    runs = [f"next{i:02d}" for i in range(8)]
+    for run in runs:
+        _, command = train(tmp_path, 5)
+        done = subprocess.run(command, env={**env, "TACHO_RUN_ID": run}, stdout=subprocess.DEVNULL, timeout=60)
+        assert done.returncode == 0
+        time.sleep(rng.uniform(0.2, 1.2) if run != runs[0] else 11)
+    end = time.monotonic() + 60
+    while ship_pids(tmp_path / "host") and time.monotonic() < end:
+        time.sleep(0.2)
+    assert {r["run"] for r in server.get("runs?page_size=50")["items"]} == set(runs)
+    for run in runs:
+        assert steps_on(server, run) == list(range(5))
