@@ -358,13 +358,15 @@ static str first_sentences(struct report *r, const struct report_input *in)
         const struct cell idle = idle_percent(in->facts),
                           step = fact_seconds(in->facts->median_step_ps);
         const str time = cell_format(a, &step, S("s")), share = cell_format(a, &idle, S("%"));
-        return arena_printf(a,
-                            "%.*s covers %u host%s and %u device%s, median step %.*s: %s. Devices "
-                            "were idle for %.*s of the time.",
-                            STR_ARG(r->subject), in->facts->n_hosts,
-                            in->facts->n_hosts == 1 ? "" : "s", in->facts->n_devices,
-                            in->facts->n_devices == 1 ? "" : "s", STR_ARG(time), status,
-                            STR_ARG(share));
+        str said = arena_printf(a, "%.*s covers %u host%s and %u device%s, ", STR_ARG(r->subject),
+                                in->facts->n_hosts, in->facts->n_hosts == 1 ? "" : "s",
+                                in->facts->n_devices, in->facts->n_devices == 1 ? "" : "s");
+        said = step.known ? arena_printf(a, "%.*smedian step %.*s: %s.", STR_ARG(said),
+                                         STR_ARG(time), status)
+                          : arena_printf(a, "%.*swith no step time: %s.", STR_ARG(said), status);
+        return idle.known ? arena_printf(a, "%.*s Devices were idle for %.*s of the time.",
+                                         STR_ARG(said), STR_ARG(share))
+                          : said;
     }
     const struct ledger *l = in->ledger;
     const str all = format_duration_ns(a, l->total_ns),
@@ -403,6 +405,15 @@ static void write_summary(struct report *r, const struct report_input *in)
                          STR_ARG(r->summary), r->n_abstained, r->n_abstained == 1 ? "" : "s");
 }
 
+/* Such as a file that was cut: numbers of a part must not look like numbers of the whole. */
+static void add_warnings(struct report *r, const struct profile_facts *f)
+{
+    if (f->n_warnings > 0 && ARENA_PUSH(&r->arena, r->notes, r->n_notes, r->notes_capacity))
+        r->notes[r->n_notes - 1] = (struct note){
+            S("profile_warnings"),
+            S("warnings about the profile's files: tacho tool summary lists them"), f->n_warnings};
+}
+
 bool report_build(struct report *r, const struct report_input *in, struct err *e)
 {
     memset(r, 0, sizeof *r);
@@ -437,6 +448,8 @@ bool report_build(struct report *r, const struct report_input *in, struct err *e
     }
     if (in->facts != NULL)
         add_ops(r, in->facts);
+    if (in->facts != NULL)
+        add_warnings(r, in->facts);
     r->optimal = is_optimal(r, in);
     write_summary(r, in);
     return r->arena.overflow ? arena_full(&r->arena, e) : true;

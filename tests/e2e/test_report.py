@@ -198,3 +198,13 @@ def test_downtime_longer_than_lost_work_is_said(tmp_path):
     assert evidence["infrastructure_recovery"] == pytest.approx(900, abs=0.01)
     assert "Another 15 m 00 s (" in finding["what"]
     assert finding["impact"]["amount"] == pytest.approx(18, abs=2.1)  # the work alone
+
+
+def test_a_cut_profile_is_not_told_as_a_whole_one(tmp_path):
+    path = ROOT.parent / "shared" / "data" / "reports" / "h03_unclosed_array.json"
+    if not path.exists():
+        pytest.skip("no shared data")
+    document = report(path)
+    assert [n["count"] for n in document["warnings"] if n["code"] == "profile_warnings"] == [1]
+    assert "–" not in document["summary"] and "with no step time" in document["summary"]
+    assert "note: warnings about the profile's files: tacho tool summary lists them (1)" in tacho("report", path)
