@@ -101,6 +101,21 @@ bool run_find_all(struct arena *a, const char *data_dir, struct run_found **out,
     return true;
 }
 
+/* Says what to write instead: a run is asked for by its id, people remember its name. */
+static bool not_found(const struct run_found *all, uint32_t n, const char *data_dir, str wanted,
+                      struct err *e)
+{
+    if (n == 0) {
+        err_set(e, ERR_NOT_FOUND, "no run is recorded in '%s' yet", data_dir);
+        return err_hint(e, "tacho run --name NAME -- CMD");
+    }
+    err_set(e, ERR_NOT_FOUND, "no run '%.*s' in '%s'", STR_ARG(wanted), data_dir);
+    for (uint32_t i = 0; i < n; i++)
+        if (wanted.n > 0 && str_eq(all[i].name, wanted))
+            return err_hint(e, "the newest run of that name is %.*s", STR_ARG(all[i].run));
+    return err_hint(e, "tacho runs list");
+}
+
 bool run_find_id(struct arena *a, const char *data_dir, str wanted, struct run_found *out,
                  struct err *e)
 {
@@ -121,8 +136,7 @@ bool run_find_id(struct arena *a, const char *data_dir, str wanted, struct run_f
     if (hits > 1)
         return err_set(e, ERR_USAGE, "'%.*s' begins %" PRIu32 " run ids: write more of it",
                        STR_ARG(wanted), hits);
-    err_set(e, ERR_NOT_FOUND, "no run '%.*s' in '%s'", STR_ARG(wanted), data_dir);
-    return err_hint(e, "tacho runs list");
+    return not_found(all, n, data_dir, wanted, e);
 }
 
 bool run_find_named(struct arena *a, const char *data_dir, str name, struct run_found *out,

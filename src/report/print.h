@@ -16,4 +16,7 @@ MUST_CHECK bool report_print_html(const struct report *r, const struct ledger *l
 /* The findings, a row each; evidence and fix joined by "; ". NULL when the arena a is full. */
 struct table *report_table(const struct report *r, struct arena *a);
 
+/* What the impact's percent is a share of, in words. */
+const char *report_whole(const struct finding *f);
+
 #endif

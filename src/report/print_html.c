@@ -138,9 +138,7 @@ static void finding(struct page *p, const struct finding *f)
             p->out,
             "<p>Costs %s%.*s, %.1f %% of the %s <span class=\"soft\">(confidence %s)</span></p>",
             str_eq(f->impact.bound, S("exact")) ? "" : "at most ", STR_ARG(seconds),
-            f->impact.percent,
-            str_eq(f->impact.metric, S("elapsed")) ? "elapsed time" : "step time",
-            finding_confidence_word(f->confidence));
+            f->impact.percent, report_whole(f), finding_confidence_word(f->confidence));
     }
     raw(p, "<table><tbody>");
     for (uint32_t i = 0; i < f->n_evidence; i++) {

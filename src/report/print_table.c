@@ -70,3 +70,10 @@ struct table *report_table(const struct report *r, struct arena *a)
     }
     return t;
 }
+
+const char *report_whole(const struct finding *f)
+{
+    return str_eq(f->impact.metric, S("elapsed"))    ? "elapsed time"
+           : str_eq(f->impact.metric, S("profiled")) ? "profiled time"
+                                                     : "step time";
+}

@@ -38,8 +38,7 @@ static void print_impact(struct text *t, const struct finding *f)
     const str seconds = cell_format(t->a, &amount, f->impact.unit);
     const bool exact = str_eq(f->impact.bound, S("exact"));
     buf_addf(t->out, "    costs  %s%.*s, %.1f %% of the %s (confidence %s)\n",
-             exact ? "" : "at most ", STR_ARG(seconds), f->impact.percent,
-             str_eq(f->impact.metric, S("elapsed")) ? "elapsed time" : "step time",
+             exact ? "" : "at most ", STR_ARG(seconds), f->impact.percent, report_whole(f),
              finding_confidence_word(f->confidence));
 }
 

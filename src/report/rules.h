@@ -19,8 +19,9 @@ struct rules {
     double floor_percent; /* less than this is noise */
 };
 
-struct finding_dose {   /* what a finding is worth */
-    const char *metric; /* "elapsed" or "step_time" */
+struct finding_dose { /* what a finding is worth */
+    const char
+        *metric; /* percent is of it: "elapsed" (the run), "profiled" (the window), "step_time" */
     double amount_s, percent;
     const char *bound;
     enum finding_confidence confidence;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rules over the facts of a profile. What is measured inside steps is seconds of a step and a share of the
- * step time; all else is seconds and a share of the window that was profiled ("elapsed"): steps may cover a
+ * step time; all else is seconds and a share of the window that was profiled ("profiled"): steps may cover a
  * small part of it, so a share of the one is never applied to the other. With few steps confidence is low. */
 #include "report/rules.h"
 
@@ -74,7 +74,7 @@ static struct finding_dose dose_of(const struct ground *g, bool of_steps, double
                                    enum finding_confidence confidence)
 {
     const bool steps = g->n_steps >= STEPS_MIN;
-    return (struct finding_dose){.metric = of_steps ? "step_time" : "elapsed",
+    return (struct finding_dose){.metric = of_steps ? "step_time" : "profiled",
                                  .amount_s = share * (of_steps ? g->step_s : g->window_s),
                                  .percent = 100 * share,
                                  .bound = "upper",

@@ -251,6 +251,9 @@ def test_a_run_reports_its_newest_profile(tmp_path):
     assert "input-bound" in findings(both) and metrics(both)["devices"] == 1
     assert [f["id"] for f in both["findings"]] == list(findings(both)), "nothing is said twice"
     assert metrics(both)["total_elapsed_s"] == metrics(alone)["total_elapsed_s"]
+    # 29 ms of a window are no share of the run's elapsed time.
+    wholes = {f["impact"]["metric"] for f in both["findings"] if f["evidence"][0]["tool"] == "overview_page"}
+    assert wholes and wholes <= {"step_time", "profiled"}
     put_session(run, "2026_01_02_00_00_00", slow[:5000])
     damaged = report(run)
     assert "input-bound" not in findings(damaged) and damaged["findings"] == alone["findings"]

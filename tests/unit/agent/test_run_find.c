@@ -35,6 +35,10 @@ static void test_find(void **state)
     arena_init(&a, "test", 1 << 22);
     assert_true(run_find_all(&a, data, &all, &n, &e));
     assert_int_equal(n, 0);
+    assert_false(run_find_id(&a, data, S("last"), &f, &e));
+    assert_non_null(strstr(e.msg, "no run is recorded"));
+    assert_non_null(strstr(e.hint, "tacho run --name"));
+    e = (struct err){0};
     make_run(data, "aaaa", "{\"name\":\"one\"}");
     make_run(data, "aabb", "{\"name\":\"two\"}");
     make_run(data, "aaaa", "{\"name\":\"one\"}");
@@ -45,6 +49,9 @@ static void test_find(void **state)
     assert_true(str_eq(f.name, S("two")));
     assert_false(run_find_id(&a, data, S("aa"), &f, &e));
     assert_int_equal(e.code, ERR_USAGE);
+    e = (struct err){0};
+    assert_false(run_find_id(&a, data, S("two"), &f, &e));
+    assert_non_null(strstr(e.hint, "aabb"));
     assert_true(run_find_named(&a, data, S("two"), &f, &e));
     assert_false(run_find_named(&a, data, S("three"), &f, &e));
     assert_int_equal(e.code, ERR_NOT_FOUND);
