@@ -16,10 +16,13 @@ static void take_names(struct arena *a, const struct journal_record *rec, struct
     json_t *root = json_loadb((const char *)rec->payload, rec->n, 0, &why);
     const char *name = json_string_value(json_object_get(root, "name"));
     const char *group = json_string_value(json_object_get(root, "group"));
-    if (f->name.n == 0 && name != NULL)
+    /* Journals come in the order of their random ids: the name must not depend on it. */
+    const bool runner = rec->type == JOURNAL_RUNNER_START && name != NULL && !f->runner_named;
+    if ((f->name.n == 0 || runner) && name != NULL)
         f->name = arena_str(a, str_from(name));
-    if (f->group.n == 0 && group != NULL)
+    if ((f->group.n == 0 || runner) && group != NULL)
         f->group = arena_str(a, str_from(group));
+    f->runner_named |= runner;
     json_decref(root);
 }
 
@@ -45,7 +48,9 @@ static void look_at_journal(struct arena *a, const char *path, struct run_found 
     f->n_journals++;
     f->n_attempts += r.info.role == JOURNAL_ROLE_RUNNER;
     struct journal_record rec;
-    for (int i = 0; i < RECORDS_LOOKED_AT && f->name.n == 0; i++) {
+    const bool runner = r.info.role == JOURNAL_ROLE_RUNNER && !f->runner_named;
+    for (int i = 0; i < RECORDS_LOOKED_AT && (f->name.n == 0 || (runner && !f->runner_named));
+         i++) {
         if (journal_reader_next(&r, &rec, &ignored) != JOURNAL_GOT_RECORD)
             break;
         if (rec.type == JOURNAL_RUNNER_START || rec.type == JOURNAL_PROCESS_START)

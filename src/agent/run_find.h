@@ -8,8 +8,9 @@
 #include "base/arena.h"
 
 struct run_found {
-    str run;                         /* id: the folder's name */
-    str name, group;                 /* of its first start record; empty when none says */
+    str run;         /* id: the folder's name */
+    str name, group; /* as `tacho run` was told, else as a workload says; empty when none does */
+    bool runner_named;
     int64_t started_ns;              /* wall, oldest journal's header */
     int64_t newest_ns;               /* wall, newest journal's header: the last attempt's start */
     uint32_t n_journals, n_attempts; /* readable; attempts: journals of `tacho run` */

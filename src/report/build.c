@@ -340,14 +340,13 @@ static str silent_sentences(struct report *r, const struct ledger *l)
         end = arena_printf(a, "was ended by signal %d", last->signal);
     else if (last != NULL && last->code >= 0)
         end = arena_printf(a, "ended with exit status %d", last->code);
-    return arena_printf(
-        a,
-        "%.*s took %.*s in %u attempt%s and %.*s. The workload recorded nothing, so "
-        "steps, loading and checkpoints were not measured: add `import tachograph; "
-        "run = tachograph.init()` to it, and `with "
-        "run.record(tachograph.Event.STEP, step):` around each step.",
-        STR_ARG(r->subject), STR_ARG(all), l->n_attempts, l->n_attempts == 1 ? "" : "s",
-        STR_ARG(end));
+    return arena_printf(a,
+                        "%.*s %s %.*s in %u attempt%s and %.*s. The workload recorded nothing, so "
+                        "steps, loading and checkpoints were not measured: add `import tachograph; "
+                        "run = tachograph.init()` to it, and `with "
+                        "run.record(tachograph.Event.STEP, step):` around each step.",
+                        STR_ARG(r->subject), l->running ? "has run for" : "took", STR_ARG(all),
+                        l->n_attempts, l->n_attempts == 1 ? "" : "s", STR_ARG(end));
 }
 
 static str first_sentences(struct report *r, const struct report_input *in)
