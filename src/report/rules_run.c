@@ -263,6 +263,28 @@ static void say_downtime(struct rules *x, struct finding *f, int64_t lost_ns)
                    S("not in the cost"));
 }
 
+/* A cut step that stood for long is no work that was done: the longest one is named. */
+static void say_stalled(struct rules *x, struct finding *f)
+{
+    const struct ledger *l = x->in->ledger;
+    const struct ledger_segment *most = NULL;
+    for (uint32_t i = 0; i < l->n_segments; i++) {
+        const struct ledger_segment *s = &l->segments[i];
+        if (s->category == LEDGER_WASTED_PROGRESS && s->step >= 0 && !planned(l, s->attempt) &&
+            (most == NULL || s->to_ns - s->from_ns > most->to_ns - most->from_ns))
+            most = s;
+    }
+    if (most == NULL || l->step_stats.n < STALL_STEPS_MIN ||
+        most->to_ns - most->from_ns <= STALL_RATIO * l->step_stats.p50_ns)
+        return;
+    const int64_t stood = most->to_ns - most->from_ns;
+    const str text = rules_duration(x, stood), p50 = rules_duration(x, l->step_stats.p50_ns);
+    f->what = arena_printf(&x->r->arena, "%.*s Of it %.*s are step %lld alone (median step %.*s).",
+                           STR_ARG(f->what), STR_ARG(text), (long long)most->step, STR_ARG(p50));
+    rules_evidence(x, f, "goodput", "longest_lost_step", cell_f64(SECONDS(stood)), "s",
+                   arena_printf(&x->r->arena, "step %lld", (long long)most->step));
+}
+
 static void restart_wasted(struct rules *x)
 {
     const struct ledger *l = x->in->ledger;
@@ -297,6 +319,7 @@ static void restart_wasted(struct rules *x)
                    S("of elapsed time"));
     rules_evidence(x, f, "goodput", "lost_steps", cell_u64(steps), "", S("whole steps"));
     rules_evidence(x, f, "goodput", "disruptions", cell_u64(l->n_disruptions), "", S(""));
+    say_stalled(x, f);
     say_downtime(x, f, total);
     set_span(f, from, to);
 }

@@ -208,3 +208,25 @@ def test_a_cut_profile_is_not_told_as_a_whole_one(tmp_path):
     assert [n["count"] for n in document["warnings"] if n["code"] == "profile_warnings"] == [1]
     assert "–" not in document["summary"] and "with no step time" in document["summary"]
     assert "note: warnings about the profile's files: tacho tool summary lists them (1)" in tacho("report", path)
+
+
+STANDS = """
+import os, time
+import tachograph as tacho
+run = tacho.init()
+for step in range(31):
+    with run.record(tacho.Event.STEP, step):
+        time.sleep(0.01 if step < 30 else 2.0)
+        if step == 30:
+            os.kill(os.getpid(), 9)
+"""
+
+
+def test_a_step_that_stood_until_it_was_killed_is_named(tmp_path):
+    env = {k: v for k, v in os.environ.items() if not k.startswith("TACHO_")}
+    env.update(TACHO_DATA=str(tmp_path / "data"), PYTHONPATH=str(ROOT / "python"))
+    tacho("run", "--name", "x", "--", sys.executable, "-c", STANDS, status=128 + 9, env=env)
+    finding = json.loads(tacho("report", "last", "--json", env=env))["findings"][0]
+    assert finding["id"] == "restart-wasted" and "are step 30 alone" in finding["what"]
+    stood = {e["metric"]: e["value"] for e in finding["evidence"]}["longest_lost_step"]
+    assert 2.0 <= stood <= finding["impact"]["amount"] + 1e-9
