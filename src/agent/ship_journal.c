@@ -190,10 +190,12 @@ static bool send_batch(struct ship *s, struct ship_journal *j, struct err *e)
         j->missing = json_incref(json_object_get(said, "missing"));
     }
     json_decref(said);
-    if (next <= 0)
+    if (next <= 0) {
+        s->n_answers--; /* that was none */
         return err_set(e, ERR_UNREACHABLE,
                        "'%s' does not answer as a tachograph server: no next_seq",
                        s->options.server);
+    }
     s->n_records += j->n_in_batch;
     j->n_in_batch = 0;
     buf_clear(&j->batch);

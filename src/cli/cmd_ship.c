@@ -20,9 +20,10 @@
 #define PASS_EVERY_MS 500
 #define NAP_MS 50 /* so soon a signal is seen */
 #define BACKOFF_MOST_MS 30000
-#define SETTLE_S 10      /* --until-done waits that long for a first process to record */
-#define AWAY_MOST_S 3600 /* and that long, once all have ended, for a server that is away */
-#define AWAY_ONCE_S 20   /* --once waits that long for it */
+#define WAIT_ONCE_MS 2000 /* between tries of --once */
+#define SETTLE_S 10       /* --until-done waits that long for a first process to record */
+#define AWAY_MOST_S 3600  /* and that long, once all have ended, for a server that is away */
+#define AWAY_ONCE_S 20    /* --once waits that long for it */
 
 static volatile sig_atomic_t ending;
 
@@ -183,6 +184,8 @@ static bool follow(struct follow *f, struct err *e)
         wait = ok || ending || e->code == ERR_IO ? PASS_EVERY_MS
                : wait * 2 < BACKOFF_MOST_MS      ? wait * 2
                                                  : BACKOFF_MOST_MS;
+        if (f->once && wait > WAIT_ONCE_MS)
+            wait = WAIT_ONCE_MS;
         if (ending)
             usleep(PASS_EVERY_MS * 1000);
         else

@@ -193,7 +193,11 @@ bool http_do(const struct http_request *q, struct http_answer *r, struct err *e)
         long status = 0;
         set_options(c, q, r, headers);
         curl_easy_setopt(c, CURLOPT_ERRORBUFFER, reason);
-        const CURLcode code = curl_easy_perform(c);
+        long n_connections = 0;
+        CURLcode code = curl_easy_perform(c);
+        curl_easy_getinfo(c, CURLINFO_NUM_CONNECTS, &n_connections);
+        if (code == CURLE_UNSUPPORTED_PROTOCOL && n_connections > 0)
+            code = CURLE_WEIRD_SERVER_REPLY; /* the URL is right, who answers speaks no HTTP */
         curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &status);
         r->status = (int)status;
         if (code != CURLE_OK)

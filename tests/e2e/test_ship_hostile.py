@@ -10,6 +10,7 @@ import re
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -385,3 +386,18 @@ def test_one_that_begins_as_the_shipper_ends_is_shipped(server, tmp_path):
     assert {r["run"] for r in server.get("runs?page_size=50")["items"]} == set(runs)
     for run in runs:
         assert steps_on(server, run) == list(range(5))
+
+
+def test_who_speaks_no_http_is_a_server_that_is_away(tmp_path):
+    recorded(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        class Far:
+            port, token = listening.getsockname()[1], "t"
+
+        p = subprocess.Popen([BIN, "ship"], env=env_of(Far, tmp_path), stderr=subprocess.PIPE, text=True)
+        with listening.accept()[0] as connection:
+            connection.sendall(b"\x15\x03\x03\x00\x02\x02\x46 no HTTP\r\n")
+        line = p.stderr.readline()
+    p.kill()
+    p.wait(), p.stderr.close()
+    assert "cannot reach" in line and "journals wait here" in line, line
