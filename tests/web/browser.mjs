@@ -58,3 +58,6 @@ export function done() {
   console.log(`${passed} passed, ${failed} failed`)
   process.exit(failed ? 1 : 0)
 }
+
+// Until it holds, at most five seconds. Asked from here: the page's Content-Security-Policy lets no text be run as code.
+export const until = async (page, holds) => { for (let i = 0; i < 100 && !await holds(); i++) await page.waitForTimeout(50) }

@@ -4,7 +4,7 @@
 //   node tests/web/pages.mjs URL TOKEN RUN SESSION
 import { readFileSync, readdirSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
-import { accessible, api, base, check, done, launch, open as openIn, root, run, session, settle, shots, token } from './browser.mjs'
+import { accessible, api, base, check, done, launch, open as openIn, root, run, session, settle, shots, token, until } from './browser.mjs'
 
 const browser = await launch(), open = (...how) => openIn(browser, ...how)
 const { page: first, context: firstContext } = await open('light', 1440, 900)
@@ -99,7 +99,7 @@ await Promise.all([look('light'), look('dark')])
     check(JSON.stringify(seen) === JSON.stringify(want), `every row of the tree equals the API: ${group}`, `${seen.length} ${want.length}`)
     const end = tree.rows[Math.min(499, tree.rows.length - 1)][n], focused = () => document.activeElement?.querySelector('.name')?.title
     await top.focus(); await page.keyboard.press('End')
-    await page.waitForFunction(name => document.activeElement?.querySelector('.name')?.title === name, end, { timeout: 5000 }).catch(() => {})
+    await until(page, async () => await page.evaluate(focused) === end)
     const last = await page.evaluate(focused)
     check(last === end, `End goes to the last row: ${group}`, String(last))
     await accessible(page, `op_profile by ${group}, all open`)
@@ -155,7 +155,7 @@ await Promise.all([look('light'), look('dark')])
   check(ink > 8, 'the trace draws events', String(ink))
   const before = await label()
   await canvas.focus(); await page.keyboard.press('w')
-  await page.waitForFunction(was => document.querySelector('canvas.over-text').getAttribute('aria-label') !== was && location.href.includes('z='), before, { timeout: 5000 }).catch(() => {})
+  await until(page, async () => await label() !== before && page.url().includes('z='))
   check(await label() !== before && page.url().includes('z='), 'w zooms, and the address says so')
   const there = await label()
   await page.reload(); await page.waitForSelector('canvas.over-text'); await settle(page)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What only invented data has: days of a run with losses, and a session's findings whose evidence leads on.
 //   node tests/web/states.mjs URL TOKEN RUN SESSION
-import { accessible, api, base, check, done, launch, open, run, session, settle, shots } from './browser.mjs'
+import { accessible, api, base, check, done, launch, open, run, session, settle, shots, until } from './browser.mjs'
 
 const browser = await launch()
 for (const theme of ['light', 'dark']) {
@@ -27,8 +27,9 @@ const spanned = report.findings.findIndex(f => f.span)
 check(spanned >= 0, 'a finding has a span')
 const s = report.findings[spanned].span, want = `${s.from_ps},${s.to_ps - s.from_ps}`
 await page.locator('.findings li').nth(spanned).locator('button').click()
-await page.waitForFunction(want => new URL(location.href).searchParams.get('z') === want, want, { timeout: 5000 }).catch(() => {})
-const z = new URL(page.url()).searchParams.get('z')
+const zoom = () => new URL(page.url()).searchParams.get('z')
+await until(page, async () => zoom() === want)
+const z = zoom()
 check(z === want, 'a finding zooms the trace to its span', z)
 await browser.close()
 done()
