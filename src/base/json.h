@@ -17,6 +17,7 @@
 #define TACHO_BASE_JSON_H
 
 #include "base/buf.h"
+#include "base/json_f64.h"
 
 #define JSON_DEPTH_MAX 64
 
@@ -67,9 +68,5 @@ void json_knull(struct json *j, const char *key);
 
 /* Flushes; false when the sink failed. must() that everything is closed. */
 MUST_CHECK bool json_done(struct json *j, struct err *e);
-
-/* Shortest decimal that reads back as v (finite), as JSON wants it. Returns the length. */
-#define JSON_F64_MAX 32
-size_t json_format_f64(double v, char out[static JSON_F64_MAX]);
 
 #endif

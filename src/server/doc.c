@@ -3,7 +3,9 @@
 
 #include <jansson.h>
 
-#include "base/err.h"
+#include "base/buf.h"
+#include "base/json_f64.h"
+#include "base/limits.h"
 
 static json_t *of(struct doc *d)
 {
@@ -110,10 +112,57 @@ void doc_merge(struct doc *into, struct doc *from)
         json_object_update(of(into), of(from));
 }
 
+static void dump_leaf(const json_t *v, struct buf *out)
+{
+    char number[JSON_F64_MAX];
+    if (json_is_real(v)) { /* jansson writes 0.1 as 0.10000000000000001 */
+        buf_add(out, number, json_format_f64(json_real_value(v), number));
+        return;
+    }
+    char *text = json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY);
+    buf_add_str(out, text == NULL ? S("null") : str_from(text));
+    free(text);
+}
+
+/* As deep as the parser let it be (jansson: 2048). */
+static void dump(json_t *v, struct buf *out)
+{
+    const char *key;
+    json_t *item;
+    size_t i, n = 0;
+    if (json_is_object(v)) {
+        buf_add_char(out, '{');
+        json_object_foreach(v, key, item)
+        {
+            json_t *name = json_string(key);
+            buf_add_str(out, n++ > 0 ? S(",") : S(""));
+            dump_leaf(name, out);
+            buf_add_char(out, ':');
+            dump(item, out);
+            json_decref(name);
+        }
+        buf_add_char(out, '}');
+    } else if (json_is_array(v)) {
+        buf_add_char(out, '[');
+        json_array_foreach(v, i, item)
+        {
+            buf_add_str(out, i > 0 ? S(",") : S(""));
+            dump(item, out);
+        }
+        buf_add_char(out, ']');
+    } else {
+        dump_leaf(v, out);
+    }
+}
+
 str doc_dump(struct doc *d, struct arena *a)
 {
-    char *text = d == NULL ? NULL : json_dumps(of(d), JSON_COMPACT | JSON_ENCODE_ANY);
-    const str out = text == NULL ? (str){0} : arena_str(a, str_from(text));
-    free(text);
-    return out;
+    struct buf out;
+    if (d == NULL)
+        return (str){0};
+    buf_init(&out, LIMIT_ARENA_REQUEST_BYTES);
+    dump(of(d), &out);
+    const str text = out.overflow ? (str){0} : arena_str(a, buf_str(&out));
+    buf_release(&out);
+    return text;
 }

@@ -184,11 +184,13 @@ def test_ingest_token_of_a_group_may_send(server, tmp_path):
 
 
 def test_large_payload_goes_first(server, tmp_path):
-    config = {"words": [f"word {i}" for i in range(20000)]}
+    config = {"lr": 0.1, "eps": 1e-8, "deep": [{"é": [None, True, -3, 2**60, 0.30000000000000004]}],
+              "words": [f"word {i}" for i in range(20000)]}
     (tmp_path / "config.json").write_text(json.dumps(config))
     env = env_of(server, tmp_path, TACHO_RUN_ID="large")
     assert tacho(env, "run", "--config", str(tmp_path / "config.json"), "--", "true").returncode == 0
     assert server.get("runs/large")["configs"] == config
+    assert b'"lr":0.1,' in server.ask("GET", "/api/v1/runs/large")[1]  # the shortest number that reads back
 
 
 def background(data):
