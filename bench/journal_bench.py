@@ -60,7 +60,29 @@ def python_calls(tachograph, run):
             ("heartbeat", 1, lambda i: run.heartbeat())]
 
 
+def tensorboard(folder):
+    """Figures of its writer, by a Python that has it: (p50, p99), or None."""
+    cache = Path(os.environ.get("PEERS_CACHE", Path.home() / ".cache" / "peers"))
+    for python in (sys.executable, cache / "venv-tensorboard" / "bin" / "python3"):
+        if not Path(python).exists():
+            continue
+        done = subprocess.run([python, __file__, "--tensorboard", os.path.join(folder, "tb")], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        if done.returncode == 0:
+            return [int(word) for word in done.stdout.split()]
+    return None
+
+
+def measure_tensorboard(folder):
+    from tensorboard.summary import Writer
+    board = Writer(folder)
+    print(*measure(lambda i: board.add_scalar("loss", 0.5, i)))
+    board.close()
+
+
 def main():
+    if sys.argv[1:2] == ["--tensorboard"]:
+        return measure_tensorboard(sys.argv[2])
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TACHO_DATA"] = folder
         record, bare = from_c(folder)
@@ -75,13 +97,11 @@ def main():
         log.setLevel(logging.INFO)
         log.addHandler(logging.FileHandler(os.path.join(folder, "log")))
         rows.append(("logging to a file", measure(lambda i: log.info("step %d loss %f", i, 0.5))))
-        try:
-            from tensorboard.summary import Writer
-            board = Writer(os.path.join(folder, "tb"))
-            rows.append(("TensorBoard's writer", measure(lambda i: board.add_scalar("loss", 0.5, i))))
-            board.close()
-        except ImportError:
-            print("TensorBoard is not installed: left out", file=sys.stderr)
+        board = tensorboard(folder)
+        if board is None:
+            print("TensorBoard is not installed (peers.sh install tensorboard): left out", file=sys.stderr)
+        else:
+            rows.append(("TensorBoard's writer", board))
         run.finish()
     print("Time of one record:")
     for name, (p50, p99) in rows:
