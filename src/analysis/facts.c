@@ -71,10 +71,11 @@ static void cpu_rows(const struct measurer *x, const struct trace *t, struct dev
 static bool rows_of(struct measurer *x, const struct trace *t, struct device_row **rows,
                     uint32_t *n)
 {
+    const size_t most = (size_t)t->n_planes + x->db.n_cpu_devices;
     *n = 0;
-    *rows = ARENA_ARRAY(&x->work, struct device_row, (size_t)t->n_planes + x->db.n_cpu_devices);
-    if (*rows == NULL && t->n_planes > 0)
-        return arena_full(&x->work, x->err);
+    *rows = ARENA_ARRAY(&x->work, struct device_row, most);
+    if (*rows == NULL)
+        return most == 0 || arena_full(&x->work, x->err);
     for (uint32_t i = 0; i < t->n_planes; i++) {
         const struct trace_plane *p = &t->planes[i];
         if ((p->kind == TRACE_PLANE_TPU || p->kind == TRACE_PLANE_GPU) && p->n_lines > 0 &&
