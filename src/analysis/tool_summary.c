@@ -303,15 +303,6 @@ static bool summary_of(const struct profile *p, struct arena *a, struct summary 
     return ok;
 }
 
-static void json_names(struct json *j, const char *key, const str *names, uint32_t n)
-{
-    json_key(j, key);
-    json_array(j);
-    for (uint32_t i = 0; i < n; i++)
-        json_str(j, names[i]);
-    json_end(j);
-}
-
 static void json_numbers(struct json *j, const char *key, const int64_t *numbers, uint32_t n)
 {
     json_key(j, key);
@@ -335,12 +326,12 @@ static bool summary_json(const struct tool_request *r, struct arena *a, struct j
     json_ku64(j, "host_planes", s.host_planes);
     json_ku64(j, "lines", s.lines);
     json_ku64(j, "events", s.events);
-    json_names(j, "hosts", s.hosts, s.n_hosts);
+    json_kstrs(j, "hosts", s.hosts, s.n_hosts);
     json_numbers(j, "ranks", s.ranks, s.n_ranks);
     json_ku64(j, "total_busy_ps", s.total_busy_ps);
     json_ku64(j, "duration_ns", duration_ps(&s) / 1000);
     json_numbers(j, "steps", s.steps, s.n_steps);
-    json_names(j, "line_names", s.line_names, s.n_line_names);
+    json_kstrs(j, "line_names", s.line_names, s.n_line_names);
     json_ku64(j, "zero_duration_events", s.zero_duration);
     json_ku64(j, "suspect_events", s.suspect);
     json_key(j, "warnings");

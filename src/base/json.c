@@ -312,6 +312,15 @@ void json_kstr(struct json *j, const char *key, str v)
     json_str(j, v);
 }
 
+void json_kstrs(struct json *j, const char *key, const str *items, size_t n)
+{
+    json_key(j, key);
+    json_array(j);
+    for (size_t i = 0; i < n; i++)
+        json_str(j, items[i]);
+    json_end(j);
+}
+
 void json_kcstr(struct json *j, const char *key, const char *v)
 {
     json_key(j, key);

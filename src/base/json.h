@@ -59,6 +59,7 @@ void json_fixed(struct json *j, int64_t v, unsigned digits_after);
 
 /* key and value in one call */
 void json_kstr(struct json *j, const char *key, str v);
+void json_kstrs(struct json *j, const char *key, const str *items, size_t n); /* an array */
 void json_kcstr(struct json *j, const char *key, const char *v);
 void json_ki64(struct json *j, const char *key, int64_t v);
 void json_ku64(struct json *j, const char *key, uint64_t v);

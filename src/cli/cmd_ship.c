@@ -235,6 +235,20 @@ static bool ship_with(const struct cli *cli, const struct ship_options *o, bool 
     return ok;
 }
 
+/* True without --run, or when its folder is there: it has to be the whole id, so a slip would send nothing. */
+static bool has_run(const struct cli *cli, const char *data_dir, struct err *e)
+{
+    const char *run = flags_text(cli->flags, FLAG_ship_run);
+    char path[RUN_ARG_PATH_MAX + 320];
+    if (run == NULL)
+        return true;
+    const int n = snprintf(path, sizeof path, "%s/runs/%s", data_dir, run);
+    if (path_is_safe_name(str_from(run)) && n < (int)sizeof path && file_is_dir(path))
+        return true;
+    err_set(e, ERR_NOT_FOUND, "no run '%s' in '%s'", run, data_dir);
+    return err_hint(e, "tacho runs list");
+}
+
 bool cmd_ship(struct cli *cli, int argc, char **argv, struct err *e)
 {
     char data[RUN_ARG_PATH_MAX];
@@ -258,6 +272,8 @@ bool cmd_ship(struct cli *cli, int argc, char **argv, struct err *e)
                 own.url);
         return true;
     }
+    if (!has_run(cli, data, e))
+        return false;
     if (background && (!take_lock(data, server, &lock, e) || (lock != -1 && !detach(data, e))))
         return false;
     if (background && lock == -1)

@@ -3,15 +3,6 @@
 #include "report/build.h"
 #include "report/print.h"
 
-static void put_texts(struct json *j, const char *key, const str *items, uint32_t n)
-{
-    json_key(j, key);
-    json_array(j);
-    for (uint32_t i = 0; i < n; i++)
-        json_str(j, items[i]);
-    json_end(j);
-}
-
 static void put_impact(struct json *j, const struct finding_impact *i)
 {
     json_key(j, "impact");
@@ -50,9 +41,9 @@ static void put_finding(struct json *j, const struct finding *f)
     }
     json_end(j);
     put_impact(j, &f->impact);
-    put_texts(j, "explains", f->explains, f->n_explains);
-    put_texts(j, "fix", f->fix, f->n_fix);
-    put_texts(j, "confirmed_by", f->confirmed_by, f->n_confirmed_by);
+    json_kstrs(j, "explains", f->explains, f->n_explains);
+    json_kstrs(j, "fix", f->fix, f->n_fix);
+    json_kstrs(j, "confirmed_by", f->confirmed_by, f->n_confirmed_by);
     json_end(j);
 }
 

@@ -137,6 +137,12 @@ def test_token_and_address(server, tmp_path):
     assert none.returncode == 2 and "TACHO_SERVER" in none.stderr
 
 
+def test_a_run_that_is_not_there(server, tmp_path):
+    for name in ("nope", "../server", ""):
+        done = tacho(env_of(server, tmp_path), "ship", "--once", "--run", name)
+        assert done.returncode == 3 and "no run" in done.stderr, (name, done.stderr)
+
+
 def test_a_bad_journal_holds_nothing_up(server, tmp_path):
     env = env_of(server, tmp_path, TACHO_RUN_ID="mixed", TACHO_SHIP="off")
     _, command = train(tmp_path, 20)
