@@ -102,7 +102,7 @@ uninstall:
 	@grep -qs "^$(abspath $(DESTDIR))$(abspath $(PREFIX))/" $(BUILD)/meson-logs/install-log.txt || { \
 	  echo "the last make install did not put anything into $(DESTDIR)$(PREFIX)" >&2; exit 2; }
 	@ninja -C $(BUILD) uninstall
-	@cd "$(DESTDIR)$(PREFIX)" 2>/dev/null && rm -rf share/tachograph libexec/tachograph include/tachograph || true
+	@if cd "$(DESTDIR)$(PREFIX)" 2>/dev/null; then rm -rf share/tachograph libexec/tachograph include/tachograph; fi
 	@$(tell_loader)
 
 clean:
