@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/op_collect.h"
+#include "analysis/op_steps.h"
 #include "model/trace_pick.h"
 
 /* XLA:CPU runs a program's operations on threads of the host; each event says which operation of
  * which program it was. */
 struct open_op {
     uint64_t end_ps, begin_ps, children_ps;
-    uint32_t op; /* row of the table, or UINT32_MAX */
+    uint32_t op;          /* row of the table, or UINT32_MAX */
+    struct op_step *step; /* NULL: in none, or not asked for */
 };
 
 struct collector {
@@ -23,10 +25,14 @@ struct collector {
 static void close_op(struct collector *c)
 {
     const struct open_op *o = &c->open[--c->n_open];
+    struct op_metrics *m = &c->db->ops[o->op];
     const uint64_t time = o->end_ps - o->begin_ps;
+    const uint64_t self = time > o->children_ps ? time - o->children_ps : 0;
     struct op_tally t = {0};
-    op_tally_add(&t, time, time > o->children_ps ? time - o->children_ps : 0);
-    op_metrics_add(&c->db->ops[o->op], &t);
+    op_tally_add(&t, time, self);
+    op_metrics_add(m, &t);
+    if (o->step != NULL)
+        op_step_add(o->step, m->once, self, 0, time > self);
     if (c->n_open > 0)
         c->open[c->n_open - 1].children_ps += time;
 }
@@ -69,10 +75,12 @@ static bool begin_op(struct collector *c, const struct trace_event *ev,
         if (in != NULL && !op_metrics_describe(c->db, m, p, in, c->err))
             return false;
     }
-    if (!ARENA_PUSH(c->db->arena, c->open, c->n_open, c->open_capacity))
+    struct op_step *step = op_steps_at(c->db->steps, 0, ev->start_ps);
+    if ((step != NULL && op_metrics_once(c->db, m) == NULL) ||
+        !ARENA_PUSH(c->db->arena, c->open, c->n_open, c->open_capacity))
         return arena_full(c->db->arena, c->err);
-    c->open[c->n_open - 1] =
-        (struct open_op){.begin_ps = ev->start_ps, .end_ps = end, .op = (uint32_t)(m - c->db->ops)};
+    c->open[c->n_open - 1] = (struct open_op){
+        .begin_ps = ev->start_ps, .end_ps = end, .op = (uint32_t)(m - c->db->ops), .step = step};
     c->first_ps = ev->start_ps < c->first_ps ? ev->start_ps : c->first_ps;
     c->last_ps = end > c->last_ps ? end : c->last_ps;
     return true;

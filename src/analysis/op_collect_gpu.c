@@ -2,6 +2,7 @@
 #include "analysis/framework_op.h"
 #include "analysis/memo.h"
 #include "analysis/op_collect.h"
+#include "analysis/op_steps.h"
 #include "analysis/spans.h"
 #include "base/limits.h"
 #include "model/trace_pick.h"
@@ -40,6 +41,18 @@ static const struct hlo_program *program_of(const struct op_db *db, const struct
     return p != NULL && p->readable ? p : NULL;
 }
 
+static bool note_step(struct collector *c, struct op_metrics *m, int32_t group, uint64_t time_ps)
+{
+    struct op_step *step = op_steps_of_group(c->db->steps, group);
+    if (step == NULL)
+        return true;
+    const struct op_metrics *once = op_metrics_once(c->db, m);
+    if (once == NULL)
+        return arena_full(c->db->arena, c->err);
+    op_step_add(step, once, time_ps, 0, false);
+    return true;
+}
+
 static bool close_run(struct collector *c)
 {
     struct run_of_kernels *r = &c->run;
@@ -61,7 +74,7 @@ static bool close_run(struct collector *c)
     struct op_tally t = {0};
     op_tally_add(&t, r->time_ps, r->time_ps);
     op_metrics_add(m, &t);
-    return true;
+    return note_step(c, m, r->group, r->time_ps);
 }
 
 enum asked { HLO_OP = 0, HLO_MODULE, PROGRAM_ID, IS_EAGER, TF_OP, ASKED };

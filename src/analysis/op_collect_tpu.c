@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/memo.h"
 #include "analysis/op_collect.h"
+#include "analysis/op_steps.h"
 #include "model/trace_pick.h"
 
 struct open_op { /* an event that is still running */
@@ -8,6 +9,7 @@ struct open_op { /* an event that is still running */
     uint32_t metadata_index;
     double scale;
     uint64_t stall_ps;
+    struct op_step *step; /* NULL: in none, or not asked for */
 };
 
 struct collector {
@@ -15,7 +17,8 @@ struct collector {
     const struct trace *trace;
     struct err *err;
     const struct trace_plane *plane;
-    struct op_tally *tallies; /* one a metadata entry of the plane */
+    struct op_tally *tallies;       /* one a metadata entry of the plane */
+    const struct op_metrics **once; /* likewise what one execution does; NULL: not computed yet */
     struct open_op *open;
     uint32_t n_open, open_capacity;
     struct memo off_duty;          /* whether an operation is */
@@ -33,13 +36,109 @@ static bool plane_names(const struct trace_plane *p, str name)
     return false;
 }
 
+/* A varint of the breakdown message; false at its end or where it is damaged. */
+static bool take_varint(str *s, uint64_t *out)
+{
+    *out = 0;
+    STR_HOLDS(*s);
+    for (unsigned shift = 0; s->n > 0 && shift < 64; shift += 7) {
+        const uint8_t byte = (uint8_t)s->p[0];
+        *s = str_sub(*s, 1, s->n);
+        *out |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80)
+            return true;
+    }
+    return false;
+}
+
+/* MemoryAccessBreakdown: repeated {operation 1 (1 read, 2 write), memory space 2, bytes 3} as 1. */
+static void add_breakdown(struct op_metrics *m, str message, uint64_t n)
+{
+    uint64_t tag, length;
+    while (take_varint(&message, &tag) && tag == (1 << 3 | 2) && take_varint(&message, &length)) {
+        str item = str_sub(message, 0, length);
+        message = str_sub(message, item.n, message.n);
+        uint64_t value[4] = {0}, field, v;
+        while (take_varint(&item, &field) && (field & 7) == 0 && take_varint(&item, &v))
+            if (field >> 3 < 4)
+                value[field >> 3] = v;
+        const uint64_t space = value[2] >= 1 && value[2] <= 3 ? value[2] - 1 : OP_SPACE_OTHER;
+        uint64_t *to = value[1] == 2 ? &m->write_bytes[space] : &m->read_bytes[space];
+        *to = op_add(*to, op_mul(value[3], n));
+        m->has_breakdown = true;
+    }
+}
+
+static uint64_t meta_u64(const struct trace_event_metadata *md, str name, bool *has)
+{
+    int64_t v = 0;
+    const struct trace_stat *s = trace_stat_find(md->stats, name);
+    const bool found = s != NULL && (s->type == TRACE_STAT_U64 || trace_stat_i64(s, &v));
+    if (has != NULL)
+        *has = found;
+    if (!found)
+        return 0;
+    return s->type == TRACE_STAT_U64 ? s->u64 : v < 0 ? 0 : (uint64_t)v;
+}
+
+static str meta_str(const struct trace_event_metadata *md, str name)
+{
+    str v = {0};
+    trace_stat_str(trace_stat_find(md->stats, name), &v);
+    return v;
+}
+
+/* Adds the cost of n executions, which stands in the metadata. */
+static void add_cost(struct op_metrics *m, const struct trace_event_metadata *md, uint64_t n)
+{
+    bool has_flops;
+    const uint64_t flops = op_mul(meta_u64(md, S("flops"), &has_flops), n);
+    const uint64_t model = op_mul(meta_u64(md, S("model_flops"), NULL), n);
+    m->has_cost = m->has_cost || has_flops;
+    m->flops = op_add(m->flops, flops);
+    m->model_flops = op_add(m->model_flops, model > 0 ? model : flops);
+    m->bytes = op_add(m->bytes, op_mul(meta_u64(md, S("bytes_accessed"), NULL), n));
+    const struct trace_stat *breakdown = trace_stat_find(md->stats, S("memory_access_breakdown"));
+    if (breakdown != NULL && breakdown->type == TRACE_STAT_BYTES)
+        add_breakdown(m, breakdown->text, n);
+}
+
+/* 0: the module itself, which is no operation. */
+static bool is_module(const struct trace_event_metadata *md)
+{
+    bool has_symbol;
+    return meta_u64(md, S("symbol_id"), &has_symbol) == 0 && has_symbol;
+}
+
+/* Finds the step that the event began in. */
+static bool find_step(struct collector *c, const struct trace_line *line,
+                      const struct trace_event *ev, struct open_op *o)
+{
+    const struct trace_event_metadata *md = trace_event_meta(c->trace, line, ev);
+    if (c->db->steps == NULL || md == NULL || is_module(md))
+        return true;
+    o->step = op_steps_at(c->db->steps, line->plane_index, ev->start_ps);
+    if (o->step == NULL || c->once[ev->metadata_index] != NULL)
+        return true;
+    struct op_metrics *once = ARENA_NEW(c->db->arena, struct op_metrics);
+    if (once == NULL)
+        return arena_full(c->db->arena, c->err);
+    once->category = meta_str(md, S("hlo_category"));
+    add_cost(once, md, 1);
+    c->once[ev->metadata_index] = once;
+    return true;
+}
+
 static void close_op(struct collector *c)
 {
     const struct open_op *o = &c->open[--c->n_open];
     const uint64_t time = o->end_ps - o->begin_ps;
+    const uint64_t self = time > o->children_ps ? time - o->children_ps : 0;
     if (o->metadata_index < c->plane->n_event_metadata) {
         struct op_tally *t = &c->tallies[o->metadata_index];
-        op_tally_add(t, time, time > o->children_ps ? time - o->children_ps : 0);
+        op_tally_add(t, time, self);
+        if (o->step != NULL)
+            op_step_add(o->step, c->once[o->metadata_index], self, o->stall_ps, time > self);
         t->dma_stall_ps += o->stall_ps;
         t->normalized_ps += (double)time * o->scale;
     }
@@ -143,7 +242,7 @@ static bool collect_ops(struct collector *c, uint32_t line_index)
             break;
         widen(c, &o);
         count_duty(c, line, &cursor.event, true);
-        ok = open_op(c, o);
+        ok = find_step(c, line, &cursor.event, &o) && open_op(c, o);
     }
     while (c->n_open > 0)
         close_op(c);
@@ -173,58 +272,6 @@ static bool collect_frames(struct collector *c, uint32_t line_index, bool steps)
     trace_cursor_release(&cursor);
     trace_picker_release(&p);
     return ok && trace_cursor_ok(&cursor, c->err);
-}
-
-/* A varint of the breakdown message; false at its end or where it is damaged. */
-static bool take_varint(str *s, uint64_t *out)
-{
-    *out = 0;
-    STR_HOLDS(*s);
-    for (unsigned shift = 0; s->n > 0 && shift < 64; shift += 7) {
-        const uint8_t byte = (uint8_t)s->p[0];
-        *s = str_sub(*s, 1, s->n);
-        *out |= (uint64_t)(byte & 0x7f) << shift;
-        if (byte < 0x80)
-            return true;
-    }
-    return false;
-}
-
-/* MemoryAccessBreakdown: repeated {operation 1 (1 read, 2 write), memory space 2, bytes 3} as 1. */
-static void add_breakdown(struct op_metrics *m, str message, uint64_t n)
-{
-    uint64_t tag, length;
-    while (take_varint(&message, &tag) && tag == (1 << 3 | 2) && take_varint(&message, &length)) {
-        str item = str_sub(message, 0, length);
-        message = str_sub(message, item.n, message.n);
-        uint64_t value[4] = {0}, field, v;
-        while (take_varint(&item, &field) && (field & 7) == 0 && take_varint(&item, &v))
-            if (field >> 3 < 4)
-                value[field >> 3] = v;
-        const uint64_t space = value[2] >= 1 && value[2] <= 3 ? value[2] - 1 : OP_SPACE_OTHER;
-        uint64_t *to = value[1] == 2 ? &m->write_bytes[space] : &m->read_bytes[space];
-        *to = op_add(*to, op_mul(value[3], n));
-        m->has_breakdown = true;
-    }
-}
-
-static uint64_t meta_u64(const struct trace_event_metadata *md, str name, bool *has)
-{
-    int64_t v = 0;
-    const struct trace_stat *s = trace_stat_find(md->stats, name);
-    const bool found = s != NULL && (s->type == TRACE_STAT_U64 || trace_stat_i64(s, &v));
-    if (has != NULL)
-        *has = found;
-    if (!found)
-        return 0;
-    return s->type == TRACE_STAT_U64 ? s->u64 : v < 0 ? 0 : (uint64_t)v;
-}
-
-static str meta_str(const struct trace_event_metadata *md, str name)
-{
-    str v = {0};
-    trace_stat_str(trace_stat_find(md->stats, name), &v);
-    return v;
 }
 
 /* "file.py:12" */
@@ -264,9 +311,7 @@ static bool fold(struct collector *c)
     for (uint32_t i = 0; i < c->plane->n_event_metadata; i++) {
         const struct trace_event_metadata *md = &c->plane->event_metadata[i];
         const struct op_tally *t = &c->tallies[i];
-        bool has_symbol, has_flops;
-        const uint64_t symbol = meta_u64(md, S("symbol_id"), &has_symbol);
-        if (t->occurrences == 0 || (has_symbol && symbol == 0)) /* 0: the module itself */
+        if (t->occurrences == 0 || is_module(md))
             continue;
         const str name = md->display_name.n > 0 ? md->display_name : md->name;
         struct op_metrics *m = op_db_put(c->db, meta_u64(md, S("program_id"), NULL), name);
@@ -274,17 +319,7 @@ static bool fold(struct collector *c)
             return arena_full(c->db->arena, c->err);
         if (m->occurrences == 0)
             describe(c->db, m, md);
-        const uint64_t flops = op_mul(meta_u64(md, S("flops"), &has_flops), t->occurrences);
-        const uint64_t model = op_mul(meta_u64(md, S("model_flops"), NULL), t->occurrences);
-        m->has_cost = m->has_cost || has_flops;
-        m->flops = op_add(m->flops, flops);
-        m->model_flops = op_add(m->model_flops, model > 0 ? model : flops);
-        m->bytes =
-            op_add(m->bytes, op_mul(meta_u64(md, S("bytes_accessed"), NULL), t->occurrences));
-        const struct trace_stat *breakdown =
-            trace_stat_find(md->stats, S("memory_access_breakdown"));
-        if (breakdown != NULL && breakdown->type == TRACE_STAT_BYTES)
-            add_breakdown(m, breakdown->text, t->occurrences);
+        add_cost(m, md, t->occurrences);
         op_metrics_add(m, t);
     }
     return true;
@@ -298,7 +333,10 @@ static bool collect_plane(struct collector *c)
                    plane_names(c->plane, S("dma_stall_duration_ps")) ||
                    plane_names(c->plane, S("Time Scale Multiplier"));
     c->tallies = ARENA_ARRAY(c->db->arena, struct op_tally, c->plane->n_event_metadata);
-    if (c->tallies == NULL && c->plane->n_event_metadata > 0)
+    c->once = ARENA_ARRAY(c->db->arena, const struct op_metrics *,
+                          c->db->steps == NULL ? 0 : c->plane->n_event_metadata);
+    if ((c->tallies == NULL || (c->once == NULL && c->db->steps != NULL)) &&
+        c->plane->n_event_metadata > 0)
         return arena_full(c->db->arena, c->err);
     for (uint32_t i = c->plane->first_line; i < c->plane->first_line + c->plane->n_lines; i++) {
         const str name = c->trace->lines[i].name;

@@ -5,6 +5,7 @@
 
 #include "analysis/cost.h"
 #include "analysis/op_collect.h"
+#include "analysis/op_steps.h"
 
 void op_tally_add(struct op_tally *t, uint64_t time_ps, uint64_t self_ps)
 {
@@ -117,14 +118,20 @@ static bool collect_trace(struct op_db *db, const struct trace *t, struct groupi
     note_devices(db, t);
     if (!hlo_index_add(&db->hlo, t, db->arena, e))
         return false;
+    if (db->backend == OP_BACKEND_GPU || db->steps != NULL) {
+        *g = ARENA_NEW(db->arena, struct grouping);
+        if (*g == NULL)
+            return arena_full(db->arena, e);
+        if (!grouping_of(t, db->arena, *g, e))
+            return false;
+    }
+    if (db->steps != NULL && !op_steps_enter(db->steps, t, *g, db, e))
+        return false;
     switch (db->backend) {
     case OP_BACKEND_TPU:
         return op_collect_tpu(db, t, e);
     case OP_BACKEND_GPU:
-        *g = ARENA_NEW(db->arena, struct grouping);
-        if (*g == NULL)
-            return arena_full(db->arena, e);
-        return grouping_of(t, db->arena, *g, e) && op_collect_gpu(db, t, *g, e);
+        return op_collect_gpu(db, t, *g, e);
     case OP_BACKEND_CPU:
         return op_collect_cpu(db, t, e);
     case OP_BACKEND_NONE:
@@ -144,10 +151,10 @@ static int by_self(const void *x, const void *y)
     return a->program_id < b->program_id ? -1 : a->program_id > b->program_id;
 }
 
-bool op_db_build(struct op_db *db, const struct profile *p, str host, struct arena *a,
-                 struct err *e)
+static bool build(struct op_db *db, const struct profile *p, str host, struct op_steps *steps,
+                  struct arena *a, struct err *e)
 {
-    *db = (struct op_db){.arena = a, .backend = backend_of(p)};
+    *db = (struct op_db){.arena = a, .backend = backend_of(p), .steps = steps};
     db->device.type = S("CPU");
     db->groupings = ARENA_ARRAY(a, struct grouping *, p->n_traces);
     bool ok = db->groupings != NULL || p->n_traces == 0 || arena_full(a, e);
@@ -169,6 +176,26 @@ bool op_db_build(struct op_db *db, const struct profile *p, str host, struct are
     return true;
 }
 
+bool op_db_build(struct op_db *db, const struct profile *p, str host, struct arena *a,
+                 struct err *e)
+{
+    return build(db, p, host, NULL, a, e);
+}
+
+bool op_db_build_steps(struct op_db *db, const struct profile *p, str host, struct arena *a,
+                       struct err *e)
+{
+    struct op_steps *steps = ARENA_NEW(a, struct op_steps);
+    *db = (struct op_db){0};
+    return steps == NULL ? arena_full(a, e) : build(db, p, host, steps, a, e);
+}
+
+const struct op_step *op_db_steps(const struct op_db *db, uint32_t *n)
+{
+    *n = db->steps == NULL ? 0 : db->steps->n;
+    return db->steps == NULL ? NULL : db->steps->items;
+}
+
 void op_db_values(const struct op_db *db, struct table *t)
 {
     table_value(t, S("total_time_ps"), S("Device time"), cell_u64(db->total_ps), S("ps"));
@@ -180,6 +207,7 @@ void op_db_values(const struct op_db *db, struct table *t)
 
 void op_db_release(struct op_db *db)
 {
+    op_steps_release(db->steps);
     hlo_index_release(&db->hlo);
     op_map_release(&db->by_key);
 }

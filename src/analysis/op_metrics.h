@@ -42,6 +42,19 @@ struct op_metrics {
     enum { OP_CORE_NONE = 0, OP_CORE_TENSOR, OP_CORE_SPARSE } core;
     const struct hlo_module *module; /* with its instruction, or NULL */
     const struct hlo_instruction *instruction;
+    const struct op_metrics *once; /* what one execution does, once a step asked; not on TPU */
+};
+
+/* A step over all devices: what its operations did, where steps were asked for. On a TPU an operation
+ * belongs to the step of its core in which it began, on a GPU to the one that launched it, on a CPU
+ * to the one of its host in which it began. */
+struct op_step {
+    int64_t number;
+    int32_t group;           /* of the first host that had it; see grouping.h */
+    str name;                /* of its marker */
+    uint64_t longest_ps;     /* of its markers, over devices and hosts */
+    struct op_metrics work;  /* flops, bytes, stalls of its operations … */
+    struct op_metrics feeds; /* … and those of infeed and outfeed, with their self time */
 };
 
 struct op_cpu_device {
@@ -82,12 +95,18 @@ struct op_db {
     struct device_info device; /* of the first device */
     struct hlo_index hlo;
     struct op_map by_key;
+    struct op_steps *steps;      /* NULL: not asked for (op_db_build_steps) */
     struct grouping **groupings; /* one a trace; NULL: it was not needed (not GPU, another host) */
 };
 
 /* `host` empty: all hosts. Groups of consecutive kernels count as one occurrence within a step. */
 MUST_CHECK bool op_db_build(struct op_db *db, const struct profile *p, str host, struct arena *a,
                             struct err *e);
+/* The same, with what each step's operations did: op_db_steps(). */
+MUST_CHECK bool op_db_build_steps(struct op_db *db, const struct profile *p, str host,
+                                  struct arena *a, struct err *e);
+/* The steps in the order of time, or none. */
+const struct op_step *op_db_steps(const struct op_db *db, uint32_t *n);
 void op_db_release(struct op_db *db);
 /* How the time of the devices divides, as values of a table. */
 void op_db_values(const struct op_db *db, struct table *t);
@@ -105,6 +124,11 @@ static inline uint64_t op_db_unnamed_ps(const struct op_db *db)
 static inline uint64_t op_db_xprof_idle_ps(const struct op_db *db)
 {
     return db->total_ps > db->self_ps ? db->total_ps - db->self_ps : 0;
+}
+/* An operation that runs others (`while`): its cost is already in theirs. */
+static inline bool op_runs_others(const struct op_metrics *m)
+{
+    return m->time_ps > m->self_ps;
 }
 /* True for operations that wait for the host or another core: they do not count as busy. */
 bool op_is_off_duty(str category);

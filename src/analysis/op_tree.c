@@ -76,15 +76,10 @@ static void node_add(struct op_node *node, const struct op_amount *x, uint64_t o
     node->sum.occurrences = op_add(node->sum.occurrences, occurrences);
 }
 
-static bool runs_others(const struct op_metrics *m)
-{
-    return m->time_ps > m->self_ps;
-}
-
 static struct op_amount amount_of(const struct op_metrics *m, bool as_xprof)
 {
     struct op_amount x = {.time_ps = m->self_ps, .normalized_ps = m->normalized_ps};
-    if (runs_others(m)) {
+    if (op_runs_others(m)) {
         x.normalized_ps *= (double)m->self_ps / (double)m->time_ps;
         return x;
     }
@@ -202,7 +197,7 @@ static bool add_operation(struct builder *b, struct op_node *root, const struct 
             return false;
         node_add(parent, &x, 0);
     }
-    if (b->options.as_xprof && runs_others(m))
+    if (b->options.as_xprof && op_runs_others(m))
         return true;
     if (b->options.group == OP_TREE_PROVENANCE)
         parent = place_of(b, parent, m->provenance, &x);

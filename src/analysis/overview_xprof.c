@@ -4,6 +4,7 @@
 #include "analysis/framework_op.h"
 #include "analysis/framework_ops.h"
 #include "analysis/host_ops.h"
+#include "analysis/op_xprof.h"
 
 #define TOP_OPERATIONS 10
 #define COUNT(array) (uint32_t)(sizeof(array) / sizeof *(array))
@@ -270,24 +271,6 @@ static void latency_table(struct json *j)
     datatable_end(j);
 }
 
-static void diagnostics_table(struct json *j, const struct page *p)
-{
-    static const struct datatable_column columns[] = {
-        {"severity", "Severity", "string", NULL},
-        {"message", "Message", "string", NULL},
-    };
-    datatable_begin(j, columns, COUNT(columns));
-    if (p->steps.n == 0) {
-        datatable_row(j);
-        datatable_text(j, S("WARNING"));
-        datatable_text(j, S("No step marker: step times are unknown. Mark the steps, or profile "
-                            "longer than a step."));
-        datatable_row_end(j);
-    }
-    datatable_properties(j);
-    datatable_end(j);
-}
-
 /* --- the page -------------------------------------------------------------------------------- */
 
 /* Steps are measured first: what they took is said in the operations' table, which comes first. */
@@ -318,7 +301,7 @@ static bool write_page(const struct page *p, str step_table, struct buf *out, st
     latency_table(&j);
     json_object(&j);
     json_end(&j);
-    diagnostics_table(&j, p);
+    op_xprof_diagnostics(&j, p->steps.n == 0);
     json_end(&j);
     return json_done(&j, e);
 }

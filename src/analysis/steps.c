@@ -60,6 +60,7 @@ static bool add_core_line(struct builder *b, uint32_t line, bool numbered)
     bool ok = true;
     for (trace_cursor_init(&c, t, line); ok && trace_cursor_next(&c);) {
         struct step s = {.name = trace_event_name(t, &t->lines[line], &c.event),
+                         .group = GROUP_NONE,
                          .start_ps = c.event.start_ps,
                          .dur_ps = c.event.dur_ps};
         s.has_number = numbered && str_to_i64(s.name, &s.number);
@@ -152,6 +153,7 @@ static bool add_host(struct builder *b, const struct grouping *g)
             continue;
         struct step s = {.name = r->name,
                          .has_number = r->has_number,
+                         .group = r->group,
                          .start_ps = r->start_ps,
                          .dur_ps = r->dur_ps,
                          .number = r->has_number ? r->number : (int64_t)b->out->n};

@@ -27,6 +27,7 @@ struct step {
     str name;        /* of the marker: "train", or "7" on TPU */
     int64_t number;  /* as the program numbered it, else counted from 0 */
     bool has_number; /* the program said it */
+    int32_t group;   /* of a marker on the host; else GROUP_NONE */
     uint64_t start_ps, dur_ps;
     /* Union over the host's devices of their work inside the step, without waiting for the host
      * (infeed, outfeed, send, receive). Unknown: the trace shows no work of any device. */

@@ -1,70 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hlo_stats: one row an HLO operation, by self time. Formulas: XProf's op_metrics_to_record. */
 #include "analysis/datatable.h"
-#include "analysis/op_metrics.h"
+#include "analysis/op_rates.h"
+#include "analysis/op_xprof.h"
 #include "analysis/tool.h"
 
-#define GIB 1073741824.0
 #define COUNT(array) (uint32_t)(sizeof(array) / sizeof *(array))
-
-struct rates { /* of one operation, per core */
-    double giga_flops, model_giga_flops;
-    double gib, hbm_gib, cmem_read_gib, cmem_write_gib, vmem_read_gib, vmem_write_gib; /* GiB/s */
-    double intensity; /* FLOP a byte */
-    str bound_by;
-};
-
-static double gib_rate(uint64_t bytes, uint64_t time_ps)
-{
-    return op_giga_rate((double)bytes, (double)time_ps) * 1e9 / GIB;
-}
-
-/* The resource that is used most, or "Unknown" where none is. */
-static str bound_by(const struct rates *r, const struct device_info *d)
-{
-    const struct {
-        str name;
-        double rate, peak;
-    } resources[] = {
-        {S("Compute"), r->giga_flops, d->peak_tera_flops * 1e3},
-        {S("HBM"), r->hbm_gib, d->hbm_gb * 1e9 / GIB},
-        {S("CMEM Read"), r->cmem_read_gib, d->cmem_read_gb * 1e9 / GIB},
-        {S("CMEM Write"), r->cmem_write_gib, d->cmem_write_gb * 1e9 / GIB},
-        {S("VMEM Read"), r->vmem_read_gib, d->vmem_read_gb * 1e9 / GIB},
-        {d->is_gpu ? S("Shm/L1") : S("VMEM Write"), r->vmem_write_gib,
-         d->vmem_write_gb * 1e9 / GIB},
-    };
-    double most = 0;
-    str name = S("Unknown");
-    for (uint32_t i = 0; i < COUNT(resources); i++) {
-        const double use = resources[i].peak > 0 ? resources[i].rate / resources[i].peak : 0;
-        if (use > most) {
-            most = use;
-            name = resources[i].name;
-        }
-    }
-    return name;
-}
-
-static struct rates rates_of(const struct op_db *db, const struct op_metrics *m)
-{
-    struct rates r = {
-        .giga_flops = op_giga_rate((double)m->flops, (double)m->time_ps),
-        .model_giga_flops = op_giga_rate((double)m->model_flops, (double)m->time_ps),
-        .gib = gib_rate(m->bytes, m->time_ps),
-        .hbm_gib =
-            gib_rate(m->has_breakdown ? m->read_bytes[OP_SPACE_HBM] + m->write_bytes[OP_SPACE_HBM]
-                                      : m->bytes,
-                     m->time_ps),
-        .cmem_read_gib = gib_rate(m->read_bytes[OP_SPACE_CMEM], m->time_ps),
-        .cmem_write_gib = gib_rate(m->write_bytes[OP_SPACE_CMEM], m->time_ps),
-        .vmem_read_gib = gib_rate(m->read_bytes[OP_SPACE_VMEM], m->time_ps),
-        .vmem_write_gib = gib_rate(m->write_bytes[OP_SPACE_VMEM], m->time_ps),
-        .intensity = m->bytes > 0 ? (double)m->flops / (double)m->bytes : 0,
-    };
-    r.bound_by = bound_by(&r, &db->device);
-    return r;
-}
 
 static bool is_rematerialized(const struct op_metrics *m)
 {
@@ -104,7 +45,7 @@ static void declare_columns(struct table *t)
 
 static bool add_row(struct table *t, const struct op_db *db, const struct op_metrics *m)
 {
-    const struct rates r = rates_of(db, m);
+    const struct op_rates r = op_rates_of(m, m->time_ps, &db->device);
     struct cell *row = table_row(t);
     if (row == NULL)
         return false;
@@ -116,8 +57,9 @@ static bool add_row(struct table *t, const struct op_db *db, const struct op_met
                               : cell_unknown();
     row[5] = cell_u64(m->time_ps);
     row[6] = m->has_cost ? cell_f64(r.model_giga_flops * 1e9) : cell_unknown();
-    row[7] = m->bytes > 0 ? cell_f64(r.gib * GIB) : cell_unknown();
-    row[8] = str_eq(r.bound_by, S("Unknown")) ? cell_unknown() : cell_text(r.bound_by);
+    row[7] = m->bytes > 0 ? cell_f64(r.gib * BYTES_PER_GIB) : cell_unknown();
+    row[8] = r.bound == OP_RESOURCE_NONE ? cell_unknown()
+                                         : cell_text(op_resource_name(&db->device, r.bound));
     if (m->source_file.n > 0)
         row[9] = cell_text(arena_printf(t->arena, "%.*s:%lld", STR_ARG(m->source_file),
                                         (long long)m->source_line));
@@ -180,62 +122,17 @@ static const struct datatable_column xprof_columns[] = {
     {"vdd_energy", "VDD Energy (J)", "number"},
 };
 
-static void add_html(struct buf *b, str text)
-{
-    for (size_t i = 0; i < text.n; i++)
-        switch (text.p[i]) {
-        case '&':
-            buf_add_str(b, S("&amp;"));
-            break;
-        case '<':
-            buf_add_str(b, S("&lt;"));
-            break;
-        case '>':
-            buf_add_str(b, S("&gt;"));
-            break;
-        case '\'':
-            buf_add_str(b, S("&#39;"));
-            break;
-        case '"':
-            buf_add_str(b, S("&quot;"));
-            break;
-        default:
-            buf_add_char(b, text.p[i]);
-        }
-}
-
-static str source_html(const struct op_metrics *m, struct buf *b)
-{
-    buf_clear(b);
-    if (m->source_file.n == 0)
-        return (str){0};
-    buf_add_str(b, S("<div class='source-info-cell' title='"));
-    add_html(b, m->source_stack);
-    buf_add_str(b, S("'>"));
-    add_html(b, m->source_file);
-    buf_addf(b, ":%lld</div>", (long long)m->source_line);
-    return buf_str(b);
-}
-
 static void xprof_rates(struct json *j, const struct op_db *db, const struct op_metrics *m)
 {
-    const struct rates r = rates_of(db, m);
+    const struct op_rates r = op_rates_of(m, m->time_ps, &db->device);
     datatable_number(j, r.model_giga_flops);
-    datatable_number(j, r.giga_flops);
+    datatable_number(j, r.rate[OP_COMPUTE]);
     datatable_number(j, r.gib);
-    datatable_number(j, r.hbm_gib);
-    datatable_number(j, r.cmem_read_gib);
-    datatable_number(j, r.cmem_write_gib);
-    datatable_number(j, r.intensity);
-    datatable_text(j, r.bound_by);
-}
-
-static str short_name(const struct op_metrics *m)
-{
-    const str text = m->long_name.n > 0 ? m->long_name : m->name;
-    const ptrdiff_t equals = str_find(text, S(" = "));
-    const str name = equals < 0 ? text : str_sub(text, 0, (size_t)equals);
-    return str_starts(name, S("%")) ? str_sub(name, 1, name.n) : name;
+    datatable_number(j, r.rate[OP_HBM]);
+    datatable_number(j, r.rate[OP_CMEM_READ]);
+    datatable_number(j, r.rate[OP_CMEM_WRITE]);
+    datatable_number(j, r.intensity_of[OP_COMPUTE]);
+    datatable_text(j, op_resource_name(&db->device, r.bound));
 }
 
 static void xprof_row(struct json *j, const struct op_db *db, const struct op_metrics *m,
@@ -250,7 +147,7 @@ static void xprof_row(struct json *j, const struct op_db *db, const struct op_me
     buf_addf(scratch, "%llu", (unsigned long long)m->program_id);
     datatable_text(j, buf_str(scratch));
     datatable_text(j, m->category);
-    datatable_text(j, short_name(m));
+    datatable_text(j, op_xprof_name(m));
     datatable_text(j, m->long_name.n > 0 ? m->long_name : m->name);
     datatable_text(j, m->provenance);
     datatable_number(j, (double)m->occurrences);
@@ -265,7 +162,7 @@ static void xprof_row(struct json *j, const struct op_db *db, const struct op_me
     datatable_text(j, is_rematerialized(m) ? S("Yes") : S("No"));
     datatable_text(j, is_outside(m) ? S("Yes") : S("No"));
     datatable_text(j, S("No"));
-    datatable_text(j, source_html(m, scratch));
+    datatable_text(j, op_xprof_source(m, scratch));
     datatable_text(j, str_from(core_name(m)));
     datatable_text(j, S(""));
     datatable_number(j, 0);

@@ -87,19 +87,63 @@ def count(path):
 
 
 @pytest.mark.skipif(not CASES, reason="the shared data is not there (TACHO_SHARED)")
+@pytest.mark.parametrize("tool", ["hlo_stats", "roofline_model"])
 @pytest.mark.parametrize("case", CASES, ids=lambda p: p.name)
-def test_cpu_operations_agree_with_the_other_decoder(case):
+def test_cpu_operations_agree_with_the_other_decoder(case, tool):
     want = collections.defaultdict(lambda: [0, 0, 0])
     for path in case.rglob("*.xplane.pb"):
         for key, row in count(path).items():
             want[key] = [a + b for a, b in zip(want[key], row)]
-    run = subprocess.run([TACHO, "tool", "hlo_stats", case, "--json"], capture_output=True, text=True, check=True)
+    run = subprocess.run([TACHO, "tool", tool, case, "--json"], capture_output=True, text=True, check=True)
     table = json.loads(run.stdout)
+    table = table.get("tables", [table])[0]
     columns = [column["name"] for column in table["columns"]]
     rows = [dict(zip(columns, row)) for row in table["rows"]]
     got = {(r["program_id"], r["operation"]): [r["occurrences"], r["self_time_ps"], r["total_time_ps"]] for r in rows}
     assert want
     assert got == want
+
+
+def steps_of_file(data):
+    """(begin, end, number) of each marker that numbers a step."""
+    for plane in parts(data, (0, len(data)), 1):
+        names = dict(dump.entry(data, span) for span in parts(data, plane, 5))
+        for line in parts(data, plane, 3) if "step_num" in names.values() else []:
+            begin = sum(dump.signed(v) for n, kind, v in dump.fields(data, *line) if n == 3 and kind == 0) * 1000
+            for event in parts(data, line, 4):
+                known = statistics(data, event, names)
+                if "step_num" in known:
+                    numbers = {n: dump.signed(v) for n, kind, v in dump.fields(data, *event) if kind == 0}
+                    start = begin + numbers.get(2, 0)
+                    yield start, start + numbers.get(3, 0), known["step_num"]
+
+
+@pytest.mark.skipif(not CASES, reason="the shared data is not there (TACHO_SHARED)")
+@pytest.mark.parametrize("case", CASES, ids=lambda p: p.name)
+def test_cpu_steps_hold_the_operations_that_begin_in_them(case):
+    want, longest = collections.Counter(), collections.Counter()
+    for path in case.rglob("*.xplane.pb"):
+        data = path.read_bytes()
+        steps = sorted(steps_of_file(data))
+        for begin, end, number in steps:
+            longest[number] = max(longest[number], end - begin)
+        for plane in parts(data, (0, len(data)), 1):
+            names = dict(dump.entry(data, span) for span in parts(data, plane, 5))
+            for line in parts(data, plane, 3) if "hlo_op" in names.values() else []:
+                events = [(begin, end, next((n for b, e, n in steps if b <= begin < e), None), "")
+                          for begin, end, *_ in operations_of_line(data, line, names)]
+                total = collections.defaultdict(lambda: [0, 0, 0])
+                add_self_times(events, total)
+                want.update({step: row[1] for (step, _), row in total.items()})
+    want.pop(None, None)
+    run = subprocess.run([TACHO, "tool", "roofline_model", case, "--json"], capture_output=True, text=True, check=True)
+    first, table = json.loads(run.stdout)["tables"]
+    columns = [column["name"] for column in table["columns"]]
+    _, *rows = (dict(zip(columns, row)) for row in table["rows"])
+    assert longest
+    assert {row["step"]: row["self_time_ps"] for row in rows} == {step: want[step] for step in longest}
+    devices = first["values"]["devices"]
+    assert {row["step"]: row["core_time_ps"] for row in rows} == {n: ps * devices for n, ps in longest.items()}
 
 
 def union(events):

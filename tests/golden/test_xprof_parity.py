@@ -20,8 +20,11 @@ needs_shared = pytest.mark.skipif(not JUDGE.is_file(), reason=f"no XProf answers
 
 
 @needs_shared
-@pytest.mark.parametrize("tool", ["hlo_stats*", "op_profile*", "overview_page",
-                                  "cli.get_hosts"])
+@pytest.mark.parametrize("tool", ["hlo_stats*",
+                                  "op_profile*",
+                                  "overview_page",
+                                  "cli.get_hosts",
+                                  "roofline_model*"])
 def test_answers_as_xprof_does(tool):
     answers = len(list((SHARED / "data" / "xprof_goldens").glob(f"*/{tool}.json")))
     run = subprocess.run([sys.executable, JUDGE, "--tacho", TACHO, "--tool", tool,

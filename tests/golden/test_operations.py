@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tools over operations where we leave XProf's numbers: against what the generator of the profiles knows."""
+import collections
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TACHO = os.environ.get("TACHO_BIN", str(ROOT / "build" / "tacho"))
+SHARED = pathlib.Path(os.environ.get("TACHO_SHARED", ROOT.parent / "shared"))
+XSPACE = SHARED / "data" / "xspace"
+CASES = sorted(p.parent.name for p in XSPACE.glob("*/truth.json")) if XSPACE.is_dir() else []
+TPU = [case for case in CASES if case.startswith("tpu")]
+GPU = [case for case in CASES if case.startswith("gpu")]
+
+needs_shared = pytest.mark.skipif(not CASES, reason=f"no profiles at {SHARED}: set TACHO_SHARED")
+
+
+def truth_of(case):
+    truth = json.loads((XSPACE / case / "truth.json").read_text())
+    return truth, [core for host in truth["hosts"] for core in host["cores"]]
+
+
+def path_of(case):
+    return XSPACE / case if (XSPACE / case).exists() else XSPACE / f"{case}.xplane.pb"
+
+
+def answer(tool, case, *words):
+    run = subprocess.run([TACHO, "tool", tool, path_of(case), *words], capture_output=True, text=True, check=True)
+    return run.stdout
+
+
+def tables(tool, case, *params):
+    """Rows of every table as dictionaries, by the table's name."""
+    document = json.loads(answer(tool, case, *params, "--json"))
+    return {table["table"]: [dict(zip((column["name"] for column in table["columns"]), row)) for row in table["rows"]]
+            for table in document.get("tables", [document])}
+
+
+def amount(row, rate):
+    """A rate over all cores' time, back as the amount."""
+    return row[rate] * row["core_time_ps"] / 1e12
+
+
+@needs_shared
+@pytest.mark.parametrize("feeds", ["true", "false"])
+@pytest.mark.parametrize("case", TPU)
+def test_roofline_of_tpu_steps(case, feeds):
+    truth, cores = truth_of(case)
+    whole, *steps = tables("roofline_model", case, f"include_infeed_outfeed={feeds}")["roofline_program"]
+    assert [row["step"] for row in steps] == list(range(truth["steps"]))
+    waits = ("infeed_ps", "outfeed_ps") if feeds == "false" else ()
+    ops = [op for core in cores for op in core["ops"]
+           if feeds == "true" or op["category"] not in ("infeed", "outfeed")]
+    left_out = sum(op["self_ps"] for core in cores for op in core["ops"]) - sum(op["self_ps"] for op in ops)
+    assert whole["core_time_ps"] == sum(core["span_ps"] for core in cores) - left_out
+    assert whole["self_time_ps"] == sum(op["self_ps"] for op in ops)
+    flops, moved = (sum(op[key] for op in ops) for key in ("flops", "bytes"))
+    assert amount(whole, "flops_per_s") == pytest.approx(flops, rel=1e-9)
+    assert amount(whole, "bytes_per_s") == pytest.approx(moved, rel=1e-9)
+    for row, *core_steps in zip(steps, *(core["steps"] for core in cores)):
+        held = sum(step[key] for step in core_steps for key in waits)
+        assert row["core_time_ps"] == len(cores) * max(step["duration_ps"] for step in core_steps) - held
+        assert row["self_time_ps"] == sum(step["duration_ps"] - step["idle_ps"] for step in core_steps) - held
+        assert amount(row, "flops_per_s") == pytest.approx(flops / truth["steps"], rel=1e-9)
+        assert amount(row, "bytes_per_s") == pytest.approx(moved / truth["steps"], rel=1e-9)
+
+
+@needs_shared
+@pytest.mark.parametrize("case", [case for case in GPU if case != "gpu_h100_no_steps"])
+def test_roofline_of_gpu_steps(case):
+    """Which XProf leaves empty: every step launches every operation once on every GPU."""
+    truth, cores = truth_of(case)
+    whole, *steps = tables("roofline_model", case)["roofline_program"]
+    assert [row["step"] for row in steps] == list(range(truth["steps"]))
+    for row, *core_steps in zip(steps, *(core["steps"] for core in cores)):
+        assert row["core_time_ps"] == len(cores) * max(step["duration_ps"] for step in core_steps)
+        assert row["self_time_ps"] == sum(step["compute_kernel_ps"] + step["collective_kernel_ps"]
+                                          for step in core_steps)
+        for rate in ("flops_per_s", "bytes_per_s", "hbm_bytes_per_s"):
+            assert amount(row, rate) == pytest.approx(amount(whole, rate) / truth["steps"], rel=1e-9)
+
+
+@needs_shared
+@pytest.mark.parametrize("case", [case for case in TPU + GPU if case != "gpu_h100_no_steps"])
+def test_average_step_is_the_mean_of_the_steps(case):
+    table = json.loads(answer("roofline_model", case, "--xprof"))[0]
+    names = [column["id"] for column in table["cols"]]
+    rows = [dict(zip(names, (cell["v"] for cell in row["c"]))) for row in table["rows"]]
+    for feeds in (True, False):
+        shown = [row for row in rows if row["operation"] == "Program" and row["include_infeed_outfeed"] is feeds]
+        total, average, *steps = shown
+        assert (total["step"], average["step"]) == ("Total", "Average")
+        mean = sum(row["total_time"] for row in steps) / len(steps)
+        assert average["total_time"] == average["avg_time"] == pytest.approx(mean, rel=1e-12)
+        flops = sum(row["measured_flop_rate"] * row["total_time"] for row in steps) / len(steps)
+        assert average["measured_flop_rate"] * average["total_time"] == pytest.approx(flops, rel=1e-9)
+
+
+@needs_shared
+@pytest.mark.parametrize("tool", ["hlo_stats", "roofline_model"])
+@pytest.mark.parametrize("case", GPU)
+def test_cost_of_a_library_call_is_unknown_and_not_0(case, tool):
+    rows = tables(tool, case)[tool]
+    calls = [row for row in rows if row["operation"].startswith("cublas-gemm")]
+    assert calls
+    assert all(row["flops_per_s"] is None and row["bytes_per_s"] is None and row["bound_by"] is None for row in calls)
+    assert all(row["flops_per_s"] is not None for row in rows if row["category"].endswith("fusion"))
+
+
+@needs_shared
+def test_cost_of_a_library_call_that_is_told_by_its_shapes_is_known():
+    rows = {row["operation"]: row for row in tables("roofline_model", "mi300x_jax_conv")["roofline_model"]}
+    assert rows["cudnn-conv.1.0"]["category"] == "custom-call"
+    assert rows["cudnn-conv.1.0"]["flops_per_s"] > 1e14
+
+
+@needs_shared
+@pytest.mark.parametrize("case", ["tpu_v6e_2core", "gpu_a100_2hosts"])
+def test_limits_and_rates_are_bytes_where_xprofs_are_gibibytes(case):
+    document = json.loads(answer("roofline_model", case, "--json"))["tables"][0]
+    xprof = json.loads(answer("roofline_model", case, "--xprof"))[0]
+    limit = document["values"]["peak_hbm_bytes_per_s"]
+    assert limit / 2**30 == pytest.approx(float(xprof["p"]["peak_hbm_bw"]), rel=1e-5)
+    flops = document["values"]["peak_flops_per_s"]
+    assert document["values"]["hbm_ridge_flops_per_byte"] == pytest.approx(flops / limit, rel=1e-12)
+    names = [column["name"] for column in document["columns"]]
+    rows = [dict(zip(names, row)) for row in document["rows"]]
+    bound = [row for row in rows if row["bound_by"] == "HBM"]
+    assert bound
+    for row in bound:
+        assert row["roofline_percent"] == pytest.approx(100 * row["hbm_bytes_per_s"] / limit, rel=1e-9)
+
+
+@needs_shared
+@pytest.mark.parametrize("tool", ["roofline_model"])
+@pytest.mark.parametrize("form", ["--json", "--xprof"])
+def test_the_same_question_has_the_same_answer(tool, form):
+    for case in ("cpu_dp4", "gpu_a100_2hosts", "tpu_v6e_2core"):
+        assert collections.Counter(answer(tool, case, form) for _ in range(2)).most_common(1)[0][1] == 2
