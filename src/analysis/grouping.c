@@ -547,3 +547,10 @@ const struct group_root *grouping_root(const struct grouping *g, int32_t group)
     return group >= 0 && (uint32_t)group < g->n_host_groups ? &g->roots[g->root_of_group[group]]
                                                             : NULL;
 }
+
+bool grouping_is_step(const struct group_root *r)
+{
+    return r->group != GROUP_NONE &&
+           (r->has_number || str_starts(r->name, S("train")) || str_starts(r->name, S("test")) ||
+            str_starts(r->name, S("TraceContext")));
+}

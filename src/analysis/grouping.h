@@ -46,6 +46,8 @@ static inline int32_t group_at(const struct grouping *g, uint32_t line, uint64_t
 }
 /* The root that made the group, or NULL (groups of a TPU core's own). */
 const struct group_root *grouping_root(const struct grouping *g, int32_t group);
+/* Whether the root marks a step: it has a group of its own, and a number or a step marker's name. */
+bool grouping_is_step(const struct group_root *r);
 /* The line of a TPU plane whose events are its steps: Steps, else XLA Modules; or UINT32_MAX. */
 uint32_t grouping_step_line(const struct trace *t, const struct trace_plane *plane);
 

@@ -88,13 +88,6 @@ static bool add_cores(struct builder *b, bool modules)
     return true;
 }
 
-static bool is_marker(const struct group_root *r)
-{
-    return r->group != GROUP_NONE &&
-           (r->has_number || str_starts(r->name, S("train")) || str_starts(r->name, S("test")) ||
-            str_starts(r->name, S("TraceContext")));
-}
-
 /* Per group, the longest span of its work on one GPU. */
 struct span {
     uint64_t begin_ps, end_ps;
@@ -149,7 +142,7 @@ static bool add_host(struct builder *b, const struct grouping *g)
         return false;
     for (uint32_t i = 0; i < g->n_roots; i++) {
         const struct group_root *r = &g->roots[i];
-        if (!is_marker(r))
+        if (!grouping_is_step(r))
             continue;
         struct step s = {.name = r->name,
                          .has_number = r->has_number,

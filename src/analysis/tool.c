@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/tool.h"
 
+#include "analysis/selection.h"
 #include "base/limits.h"
 #include "model/table_print.h"
 
 const struct tool tool_table[] = {
-#define X(symbol, name, title, parameters, help) {name, title, parameters, help, &tool_##symbol},
+#define X(symbol, name, title, parameters, help)                                                   \
+    {name, title,                                                                                  \
+     sizeof parameters > 1 ? TOOL_COMMON_PARAMETERS "," parameters : TOOL_COMMON_PARAMETERS, help, \
+     &tool_##symbol},
 #include "analysis/tools.def"
 #undef X
 };
@@ -27,31 +31,28 @@ str tool_param(const struct tool_request *r, str key)
     return (str){0};
 }
 
-struct trace *tool_trace(const struct tool_request *r, str host)
+/* Whether a comma separated list has the word. */
+static bool has_word(const char *list, str word)
 {
-    const struct profile *p = r->profile;
-    for (uint32_t i = 0; i < p->n_traces; i++)
-        if (host.n == 0 || str_eq(p->traces[i]->host, host))
-            return p->traces[i];
-    return NULL;
-}
-
-static bool tool_knows(const struct tool *tool, str key)
-{
-    str head, rest = str_from(tool->parameters);
+    str head, rest = str_from(list);
     while (str_cut(rest, ',', &head, &rest))
-        if (str_eq(str_trim(head), key))
+        if (str_eq(str_trim(head), word))
             return true;
     return false;
+}
+
+static bool is_common(str key)
+{
+    return has_word(TOOL_COMMON_PARAMETERS, key);
 }
 
 static bool tool_check_params(const struct tool *tool, const struct tool_request *r, struct err *e)
 {
     for (uint32_t i = 0; i < r->n_params; i++)
-        if (!tool_knows(tool, r->params[i].key)) {
+        if (!has_word(tool->parameters, r->params[i].key)) {
             err_set(e, ERR_USAGE, "tool '%s' has no parameter '%.*s'", tool->name,
                     STR_ARG(r->params[i].key));
-            return err_hint(e, "parameters: %s", *tool->parameters ? tool->parameters : "none");
+            return err_hint(e, "parameters: %s", tool->parameters);
         }
     return true;
 }
@@ -97,6 +98,24 @@ static bool tool_print_own_json(const struct tool *tool, const struct tool_reque
     return json_done(&j, e) && buf_add_char(out, '\n') && buf_ok(out, "the result", e);
 }
 
+/* The request as the tool sees it: the part of the profile that is asked for, and the tool's own
+ * parameters. */
+static bool tool_narrow(const struct tool_request *r, struct arena *a, struct tool_request *out,
+                        struct err *e)
+{
+    const struct selection s = {.host = tool_param(r, S("host")),
+                                .device = tool_param(r, S("device")),
+                                .steps = tool_param(r, S("steps"))};
+    struct tool_param *own = ARENA_ARRAY(a, struct tool_param, r->n_params);
+    if (own == NULL && r->n_params > 0)
+        return arena_full(a, e);
+    *out = (struct tool_request){.whole = r->profile, .params = own};
+    for (uint32_t i = 0; i < r->n_params; i++)
+        if (!is_common(r->params[i].key))
+            own[out->n_params++] = r->params[i];
+    return selection_view(&s, r->profile, a, &out->profile, e);
+}
+
 bool tool_print(const struct tool *tool, const struct tool_request *r, enum tool_format format,
                 struct buf *out, struct err *e)
 {
@@ -105,14 +124,15 @@ bool tool_print(const struct tool *tool, const struct tool_request *r, enum tool
     if (format == TOOL_XPROF && tool->functions->xprof == NULL)
         return err_set(e, ERR_USAGE, "tool '%s' has no form of XProf's", tool->name);
     struct arena a;
+    struct tool_request part;
     arena_init(&a, tool->name, LIMIT_ARENA_TOOL_BYTES);
-    bool ok;
-    if (format == TOOL_XPROF)
-        ok = tool->functions->xprof(r, &a, out, e) && buf_ok(out, "the result", e);
-    else if (format == TOOL_JSON && tool->functions->json != NULL)
-        ok = tool_print_own_json(tool, r, &a, out, e);
-    else
-        ok = tool_print_tables(tool, r, &a, format, out, e);
+    bool ok = tool_narrow(r, &a, &part, e);
+    if (ok && format == TOOL_XPROF)
+        ok = tool->functions->xprof(&part, &a, out, e) && buf_ok(out, "the result", e);
+    else if (ok && format == TOOL_JSON && tool->functions->json != NULL)
+        ok = tool_print_own_json(tool, &part, &a, out, e);
+    else if (ok)
+        ok = tool_print_tables(tool, &part, &a, format, out, e);
     arena_release(&a);
     return ok;
 }

@@ -5,6 +5,9 @@
  *
  *     const struct tool_functions tool_hlo_stats = {.run = hlo_stats_run, .xprof = hlo_stats_xprof};
  *
+ * Every tool takes the parameters host, device and steps (analysis/selection.h). They are applied before
+ * it runs: r->profile is the part that was asked for, r->params are the tool's own.
+ *
  * Tools read no file, clock or environment; they run inside the parser's sandbox. Tables are
  * allocated in the arena and may be several (table.next). Thread: one at a time per arena. */
 #ifndef TACHO_ANALYSIS_TOOL_H
@@ -15,12 +18,15 @@
 #include "model/table.h"
 #include "model/trace.h"
 
+#define TOOL_COMMON_PARAMETERS "host,device,steps"
+
 struct tool_param {
     str key, value;
 };
 
 struct tool_request {
-    struct profile *profile; /* borrowed */
+    struct profile *profile;     /* borrowed; for a tool the part that was asked for */
+    const struct profile *whole; /* for a tool: what that is a part of */
     const struct tool_param *params;
     uint32_t n_params;
 };
@@ -36,7 +42,7 @@ struct tool_functions {
 
 struct tool {
     const char *name, *title;
-    const char *parameters; /* names, comma separated */
+    const char *parameters; /* names, comma separated: the common ones and its own */
     const char *help;
     const struct tool_functions *functions;
 };
@@ -52,12 +58,11 @@ extern const uint32_t tool_count;
 const struct tool *tool_find(str name);
 /* The parameter's value, or an empty string. */
 str tool_param(const struct tool_request *r, str key);
-/* The trace of that host (whole name), or NULL; an empty name is the first trace. */
-struct trace *tool_trace(const struct tool_request *r, str host);
 /* Each stat as a member of the open object; bytes as their number, a stat without a value as null. */
 void tool_print_stats(struct json *j, struct trace_stats stats);
 
-/* Runs the tool: ERR_USAGE for a parameter that it does not know. */
+/* Runs the tool: ERR_USAGE for a parameter that it does not know, ERR_NOT_FOUND for a host, device or step
+ * that the profile does not have. */
 enum tool_format { TOOL_TEXT = 0, TOOL_JSON, TOOL_CSV, TOOL_XPROF };
 MUST_CHECK bool tool_print(const struct tool *tool, const struct tool_request *r,
                            enum tool_format format, struct buf *out, struct err *e);

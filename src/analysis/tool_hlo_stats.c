@@ -73,7 +73,7 @@ static bool hlo_stats_run(const struct tool_request *r, struct arena *a, struct 
                           struct err *e)
 {
     struct op_db db;
-    if (!op_db_build(&db, r->profile, tool_param(r, S("host")), a, e))
+    if (!op_db_build(&db, r->profile, (str){0}, a, e))
         return false;
     struct table *t = *out = table_new(a, S("hlo_stats"), S("Operations"));
     if (t != NULL) {
@@ -176,7 +176,7 @@ static bool hlo_stats_xprof(const struct tool_request *r, struct arena *a, struc
     struct buf scratch;
     struct json j;
     double cumulative = 0;
-    if (!op_db_build(&db, r->profile, tool_param(r, S("host")), a, e))
+    if (!op_db_build(&db, r->profile, (str){0}, a, e))
         return false;
     buf_init(&scratch, out->cap);
     json_init_buf(&j, out);

@@ -157,7 +157,7 @@ static bool make_table(const struct tool_request *r, bool indent, struct arena *
 {
     struct op_db db;
     struct question q;
-    if (!read_question(r, &q, e) || !op_db_build(&db, r->profile, tool_param(r, S("host")), a, e))
+    if (!read_question(r, &q, e) || !op_db_build(&db, r->profile, (str){0}, a, e))
         return false;
     const struct op_node *root =
         op_tree_build(&db, (struct op_tree_options){.group = q.group}, a, e);
@@ -364,7 +364,7 @@ static bool op_profile_xprof(const struct tool_request *r, struct arena *a, stru
     struct op_db db;
     struct question q;
     struct json j;
-    if (!read_question(r, &q, e) || !op_db_build(&db, r->profile, tool_param(r, S("host")), a, e))
+    if (!read_question(r, &q, e) || !op_db_build(&db, r->profile, (str){0}, a, e))
         return false;
     json_init_buf(&j, out);
     const bool ok = write_profile(&db, &q, a, &j, e);

@@ -231,8 +231,10 @@ static bool add_rank(const struct trace *t, struct arena *a, struct summary *s)
 
 static bool trace_add(const struct trace *t, struct arena *a, struct summary *s, struct err *e)
 {
-    s->planes += t->n_planes;
-    s->lines += t->n_lines;
+    for (uint32_t i = 0; i < t->n_planes; i++) {
+        s->planes += !t->planes[i].left_out;
+        s->lines += t->planes[i].n_lines;
+    }
     s->events += t->n_events;
     if (t->host.n > 0 &&
         !add_name(a, &s->host_set, &s->hosts, &s->n_hosts, &s->hosts_capacity, t->host))
@@ -383,6 +385,8 @@ static struct table *lines_table(const struct profile *p, bool suspect, struct a
         for (uint32_t l = 0; l < p->traces[i]->n_lines; l++) {
             const struct trace_line *line = &p->traces[i]->lines[l];
             uint64_t busy_ps;
+            if (p->traces[i]->planes[line->plane_index].left_out)
+                continue;
             if (!line_busy(p->traces[i], l, suspect, &busy_ps, e))
                 return NULL;
             struct cell *row = table_row(t);

@@ -66,9 +66,6 @@ static bool write_line(struct json *j, const struct trace *t, uint32_t l, uint64
 
 static bool write_all(const struct tool_request *r, struct arena *a, struct json *j, struct err *e)
 {
-    const str host = tool_param(r, S("host"));
-    if (tool_trace(r, host) == NULL)
-        return err_set(e, ERR_NOT_FOUND, "the session has no host '%.*s'", STR_ARG(host));
     json_object(j);
     json_kcstr(j, "displayTimeUnit", "ns");
     json_key(j, "metadata");
@@ -80,8 +77,6 @@ static bool write_all(const struct tool_request *r, struct arena *a, struct json
     uint64_t pid = 0;
     for (uint32_t i = 0; i < r->profile->n_traces; i++) {
         const struct trace *t = r->profile->traces[i];
-        if (host.n > 0 && !str_eq(t->host, host))
-            continue;
         for (uint32_t k = 0; k < t->n_planes; k++) {
             const struct trace_plane *p = &t->planes[k];
             if (p->n_lines == 0)
@@ -124,10 +119,9 @@ static bool trace_viewer_run(const struct tool_request *r, struct arena *a, stru
     table_column(t, S("name"), S("Event"), CELL_TEXT, S(""));
     table_column(t, S("start_ps"), S("Start"), CELL_U64, S("ps"));
     table_column(t, S("dur_ps"), S("Duration"), CELL_U64, S("ps"));
-    const str host = tool_param(r, S("host"));
     for (uint32_t i = 0; i < r->profile->n_traces; i++) {
         const struct trace *tr = r->profile->traces[i];
-        for (uint32_t l = 0; l < tr->n_lines && (host.n == 0 || str_eq(host, tr->host)); l++) {
+        for (uint32_t l = 0; l < tr->n_lines; l++) {
             struct trace_cursor c;
             for (trace_cursor_init(&c, tr, l); trace_cursor_next(&c);) {
                 struct cell *row = table_row(t);

@@ -3,29 +3,27 @@
 
 #include <math.h>
 
-/* The names of the files; those of the host asked for, or all. */
-static void files(struct json *j, const char *key, const struct profile *p, str host)
+/* The names of the files. */
+static void files(struct json *j, const char *key, const struct profile *p)
 {
     json_key(j, key);
     json_array(j);
     for (uint32_t i = 0; i < p->n_traces; i++)
-        if (host.n == 0 || str_eq(p->traces[i]->host, host))
-            json_str(j, trace_target(p->traces[i]));
+        json_str(j, trace_target(p->traces[i]));
     json_end(j);
 }
 
 void xprof_cli_begin(struct json *j, const struct tool_request *r)
 {
     const struct profile *p = r->profile;
-    const str host = tool_param(r, S("host"));
-    const bool combined = host.n == 0 && p->n_traces > 1;
+    const bool combined = p->n_traces > 1;
     json_object(j);
     json_key(j, "capture");
     json_object(j);
     json_kstr(j, "input", p->path);
     json_kstr(j, "run", p->name);
-    files(j, "files_used", p, host);
-    files(j, "files_available", p, (str){0});
+    files(j, "files_used", p);
+    files(j, "files_available", r->whole);
     json_kbool(j, "combined", combined);
     json_key(j, "warnings");
     json_array(j);

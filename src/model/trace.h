@@ -98,6 +98,8 @@ struct trace_line {
     bool overlaps;                  /* events overlap in part (no nesting) */
     uint32_t first_group, n_groups; /* row groups */
     uint64_t base_ps;               /* what is added to the starts kept in its row groups */
+    bool is_part;         /* of a view: shows n_events of the events in its row groups, from … */
+    uint64_t first_event; /* … this one on */
 };
 
 struct trace_plane {
@@ -113,6 +115,7 @@ struct trace_plane {
     str *stat_names;                   /* names of stat metadata: keys, and values of references */
     uint32_t n_stat_names;
     struct map_u64_u32 stat_name_by_id; /* stat metadata id to index */
+    bool left_out;                      /* of a view: its lines are empty, its kind is OTHER */
 };
 
 struct trace_groups; /* private to model/trace_groups.h */
@@ -164,6 +167,8 @@ struct trace_cursor {
     bool is_cut;              /* its duration was, see trace_cursor_init_work */
     /* private: */
     uint32_t line_index, group, at, n_in_group;
+    uint32_t skip;              /* events of the group at hand before the line's first */
+    uint64_t end;               /* index behind the last event */
     struct trace_event *window; /* unpacked row group, owned by the cursor */
     bool cuts;
     uint64_t ahead_index, ahead_start_ps, ahead_end_ps; /* the next event that lasts, once found */
