@@ -30,9 +30,4 @@ struct framework_op framework_op_parse(str full_name);
  * recorders write "MemcpyH2D" too. */
 enum framework_kind copy_kind(str event_name);
 
-/* True when the kernel's name says that it uses matrix units. */
-bool kernel_uses_matrix_units(str kernel_name);
-/* True when the operation could use them. */
-bool op_may_use_matrix_units(str op_name);
-
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/framework_op.h"
+#include "analysis/matrix_units.h"
 #include "analysis/memo.h"
 #include "analysis/op_collect.h"
 #include "analysis/op_steps.h"
@@ -99,7 +100,9 @@ static bool uses_matrix_units(struct collector *c, const struct trace_line *line
     enum { NO = 1, YES };
     uint8_t *known = memo_at(&c->matrix_units, c->trace, line, ev);
     if (*known == 0)
-        *known = kernel_uses_matrix_units(trace_event_name(c->trace, line, ev)) ? YES : NO;
+        *known = matrix_units_of_kernel(trace_event_name(c->trace, line, ev)) == MATRIX_UNITS_YES
+                     ? YES
+                     : NO;
     return *known == YES;
 }
 

@@ -4,6 +4,7 @@
 #include "analysis/framework_op.h"
 #include "analysis/framework_ops.h"
 #include "analysis/host_ops.h"
+#include "analysis/matrix_units.h"
 #include "analysis/op_xprof.h"
 
 #define TOP_OPERATIONS 10
@@ -69,7 +70,7 @@ static void operation_rows(struct json *j, const struct page *p)
         datatable_text(j, row->name);
         datatable_number(j, op_giga_rate((double)row->flops, (double)row->time_ps));
         if (p->db.backend == OP_BACKEND_GPU) {
-            datatable_bool(j, row->uses_matrix_units || op_may_use_matrix_units(row->name));
+            datatable_bool(j, row->uses_matrix_units || matrix_units_may_serve(row->name));
             datatable_bool(j, row->uses_matrix_units);
         }
         datatable_row_end(j);

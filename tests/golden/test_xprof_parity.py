@@ -24,7 +24,9 @@ needs_shared = pytest.mark.skipif(not JUDGE.is_file(), reason=f"no XProf answers
                                   "op_profile*",
                                   "overview_page",
                                   "cli.get_hosts",
-                                  "roofline_model*"])
+                                  "roofline_model*",
+                                  "kernel_stats*",
+                                  "cli.get_kernel_stats"])
 def test_answers_as_xprof_does(tool):
     answers = len(list((SHARED / "data" / "xprof_goldens").glob(f"*/{tool}.json")))
     run = subprocess.run([sys.executable, JUDGE, "--tacho", TACHO, "--tool", tool,

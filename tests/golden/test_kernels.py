@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels, device memory and CUDA graphs beside the truth of the generated profiles."""
+import collections
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+TACHO = os.environ.get("TACHO_BIN", str(ROOT / "build" / "tacho"))
+SHARED = pathlib.Path(os.environ.get("TACHO_SHARED", ROOT.parent / "shared"))
+XSPACE = SHARED / "data" / "xspace"
+GPU_CASES = sorted(p.parent.name for p in XSPACE.glob("gpu_*/truth.json")) if XSPACE.is_dir() else []
+
+needs_shared = pytest.mark.skipif(not XSPACE.is_dir(), reason=f"no profiles at {SHARED}: set TACHO_SHARED")
+
+
+def tool(name, path, *params):
+    path = path if os.path.exists(path) else XSPACE / path
+    path = path if path.exists() else path.with_name(path.name + ".xplane.pb")
+    run = subprocess.run([TACHO, "tool", name, path, *params, "--json"], capture_output=True, text=True, check=True)
+    return json.loads(run.stdout)
+
+
+def rows_of(answer):
+    names = [column["name"] for column in answer["columns"]]
+    return [dict(zip(names, row)) for row in answer["rows"]]
+
+
+def truth(case):
+    return json.loads((XSPACE / case / "truth.json").read_text())["hosts"]
+
+
+def kernel_sums(rows):
+    """What truth.json has one row for: kernel, registers, shared memory, grid."""
+    sums = collections.defaultdict(lambda: [0, 0, None, 0, None])
+    for row in rows:
+        s = sums[(row["kernel"], row["registers"], row["shmem_bytes"], row["grid"])]
+        s[0] += row["occurrences"]
+        s[1] += row["total_ps"]
+        s[2] = row["min_ps"] if s[2] is None else min(s[2], row["min_ps"])
+        s[3] = max(s[3], row["max_ps"])
+        s[4] = row["really_tensor_core"]
+    return dict(sums)
+
+
+def our_kernels(case, *params):
+    rows = rows_of(tool("kernel_stats", case, *params))
+    return kernel_sums([{"kernel": r["kernel"], "registers": r["registers_per_thread"], "grid": r["grid"],
+                         "shmem_bytes": r["shared_memory_bytes"], "really_tensor_core": r["matrix_units"],
+                         "occurrences": r["occurrences"], "total_ps": r["total_time_ps"],
+                         "min_ps": r["min_time_ps"], "max_ps": r["max_time_ps"]} for r in rows])
+
+
+@needs_shared
+@pytest.mark.parametrize("case", GPU_CASES)
+def test_kernels_are_exact(case):
+    """Count, sum, shortest and longest of every kernel, in picoseconds."""
+    want = [k for host in truth(case) for core in host["cores"] for k in core["kernels"]]
+    assert our_kernels(case) == kernel_sums(want)
+
+
+@needs_shared
+@pytest.mark.parametrize("case", GPU_CASES)
+def test_matrix_units_as_truth_has_them(case):
+    answer = tool("kernel_stats", case)
+    want = sum(core["tensor_core_kernel_ps"] for host in truth(case) for core in host["cores"])
+    assert answer["values"]["matrix_unit_time_ps"] == want > 0
+    assert answer["values"]["unknown_unit_time_ps"] == 0
+
+
+@needs_shared
+def test_kernels_of_one_host():
+    for host in truth("gpu_a100_2hosts"):
+        got = our_kernels("gpu_a100_2hosts", f"host={host['host']['name']}")
+        assert got == kernel_sums(k for core in host["cores"] for k in core["kernels"])
+
+
+@needs_shared
+def test_kernels_of_one_device():
+    cores = truth("gpu_h100_2")[0]["cores"]
+    for core in cores:
+        assert our_kernels("gpu_h100_2", f"device={core['plane']}") == kernel_sums(core["kernels"])
+    assert our_kernels("gpu_h100_2", "device=GPU:1") == kernel_sums(cores[1]["kernels"])
+
+
+@needs_shared
+def test_a_pointer_is_no_register_count():
+    rows = rows_of(tool("kernel_stats", "mi300x_jax_conv"))
+    assert len(rows) == 5
+    assert sum(row["total_time_ps"] for row in rows) == 3_586_493_000  # TraceLens has 3.586493 ms
+    for row in rows:
+        assert (row["registers_per_thread"], row["shared_memory_bytes"], row["occupancy_percent"]) == (None, None, None)
+    assert [row["matrix_units"] for row in rows if row["kernel"].startswith("Cijk_")] == [True]
+
+
+@needs_shared
+def test_sums_by_name_are_those_of_the_kernels():
+    by_name = collections.Counter()
+    for row in rows_of(tool("kernel_stats", "gpu_h100_2")):
+        by_name[row["kernel"]] += row["total_time_ps"]
+    rows = rows_of(tool("get_kernel_stats", "gpu_h100_2", "limit=0"))
+    got = {row["kernel"]: row["total_time_ps"] for row in rows}
+    assert {name: ps for name, ps in got.items() if not name.startswith("Memcpy")} == dict(by_name)
+    copies = sum(core["copy_ps"] for host in truth("gpu_h100_2") for core in host["cores"])
+    assert sum(ps for name, ps in got.items() if name.startswith("Memcpy")) == copies
