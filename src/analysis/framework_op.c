@@ -83,6 +83,11 @@ enum framework_kind copy_kind(str s)
         {STR_INIT("memcpyd2d"), FRAMEWORK_COPY_D2D},
         {STR_INIT("memcpyp2p"), FRAMEWORK_COPY_D2D},
         {STR_INIT("memcpyhtoh"), FRAMEWORK_COPY_H2H},
+        {STR_INIT("memcpy htod"), FRAMEWORK_COPY_H2D}, /* Kineto's */
+        {STR_INIT("memcpy dtoh"), FRAMEWORK_COPY_D2H},
+        {STR_INIT("memcpy dtod"), FRAMEWORK_COPY_D2D},
+        {STR_INIT("memcpy ptop"), FRAMEWORK_COPY_D2D},
+        {STR_INIT("memcpy htoh"), FRAMEWORK_COPY_H2H},
         {STR_INIT("copyhosttodevice"), FRAMEWORK_COPY_H2D},
         {STR_INIT("copydevicetohost"), FRAMEWORK_COPY_D2H},
         {STR_INIT("copydevicetodevice"), FRAMEWORK_COPY_D2D},
