@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "analysis/framework_op.h"
+#include "analysis/op_rates.h"
 
 static bool add_operation(struct framework_rows *out, struct op_map *by_name,
                           const struct op_metrics *m, struct arena *a)
@@ -23,7 +24,9 @@ static bool add_operation(struct framework_rows *out, struct op_map *by_name,
     row->occurrences = m->occurrences > row->occurrences ? m->occurrences : row->occurrences;
     row->time_ps = op_add(row->time_ps, m->time_ps);
     row->self_ps = op_add(row->self_ps, m->self_ps);
-    row->flops = op_add(row->flops, m->flops);
+    row->matrix_ps = op_add(row->matrix_ps, m->matrix_ps);
+    if (!op_runs_others(m))
+        op_work_add(&row->work, m, 1);
     row->is_eager = m->is_eager;
     row->uses_matrix_units |= m->uses_matrix_units;
     return true;

@@ -11,7 +11,9 @@
 
 struct framework_row {
     str name, type; /* "jit(f)/dot_general", "dot_general"; type "Unknown" when it cannot be told */
-    uint64_t occurrences, time_ps, self_ps, flops;
+    uint64_t occurrences, time_ps, self_ps;
+    uint64_t matrix_ps;               /* of its time, in kernels on matrix units (GPU) */
+    struct op_metrics work;           /* flops and bytes, for op_rates_of */
     bool is_eager, uses_matrix_units; /* the latter: one of its kernels does (GPU) */
 };
 

@@ -15,7 +15,7 @@ struct run_of_kernels {
     uint64_t program_id;
     bool has_program, is_eager, uses_matrix_units;
     int32_t group;
-    uint64_t time_ps;
+    uint64_t time_ps, matrix_ps;
 };
 
 struct collector {
@@ -72,6 +72,7 @@ static bool close_run(struct collector *c)
         m->is_eager = r->is_eager;
     }
     m->uses_matrix_units |= r->uses_matrix_units;
+    m->matrix_ps = op_add(m->matrix_ps, r->matrix_ps);
     struct op_tally t = {0};
     op_tally_add(&t, r->time_ps, r->time_ps);
     op_metrics_add(m, &t);
@@ -154,6 +155,7 @@ static bool add_framework_kernel(struct collector *c, const struct trace_event *
         m->provenance = arena_str(c->db->arena, full_name);
     }
     m->uses_matrix_units |= on_matrix_units;
+    m->matrix_ps = op_add(m->matrix_ps, on_matrix_units ? ev->dur_ps : 0);
     struct op_tally t = {0};
     op_tally_add(&t, ev->dur_ps, ev->dur_ps);
     op_metrics_add(m, &t);
@@ -172,7 +174,10 @@ static bool collect_event(struct collector *c, uint32_t line_index,
     if (op.n > 0) {
         if (!add_kernel(c, ev, p->values, md, op, group_at(c->grouping, line_index, cursor->index)))
             return false;
-        c->run.uses_matrix_units |= uses_matrix_units(c, line, ev);
+        if (uses_matrix_units(c, line, ev)) {
+            c->run.uses_matrix_units = true;
+            c->run.matrix_ps = op_add(c->run.matrix_ps, ev->dur_ps);
+        }
         return true;
     }
     const str full_name = stat_text(p->values, md, TF_OP);

@@ -39,6 +39,7 @@ struct op_metrics {
     uint64_t read_bytes[OP_SPACES], write_bytes[OP_SPACES];
     bool has_breakdown, has_cost, is_eager;
     bool uses_matrix_units; /* one of its kernels does, by the kernel's name (GPU) */
+    uint64_t matrix_ps;     /* of its time, in such kernels */
     enum { OP_CORE_NONE = 0, OP_CORE_TENSOR, OP_CORE_SPARSE } core;
     const struct hlo_module *module; /* with its instruction, or NULL */
     const struct hlo_instruction *instruction;

@@ -68,7 +68,7 @@ static void operation_rows(struct json *j, const struct page *p)
         datatable_number(j, cumulative);
         datatable_text(j, row->type);
         datatable_text(j, row->name);
-        datatable_number(j, op_giga_rate((double)row->flops, (double)row->time_ps));
+        datatable_number(j, op_giga_rate((double)row->work.flops, (double)row->time_ps));
         if (p->db.backend == OP_BACKEND_GPU) {
             datatable_bool(j, row->uses_matrix_units || matrix_units_may_serve(row->name));
             datatable_bool(j, row->uses_matrix_units);

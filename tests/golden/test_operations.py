@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tools over operations where we leave XProf's numbers: against what the generator of the profiles knows."""
 import collections
+import importlib.machinery
+import importlib.util
 import json
 import os
 import pathlib
+import re
 import subprocess
 
 import pytest
@@ -17,6 +20,12 @@ TPU = [case for case in CASES if case.startswith("tpu")]
 GPU = [case for case in CASES if case.startswith("gpu")]
 
 needs_shared = pytest.mark.skipif(not CASES, reason=f"no profiles at {SHARED}: set TACHO_SHARED")
+
+
+loader = importlib.machinery.SourceFileLoader("dump_xspace", str(ROOT / "tools/dump-xspace"))
+spec = importlib.util.spec_from_loader("dump_xspace", loader)
+dump = importlib.util.module_from_spec(spec)
+loader.exec_module(dump)
 
 
 def truth_of(case):
@@ -136,8 +145,124 @@ def test_limits_and_rates_are_bytes_where_xprofs_are_gibibytes(case):
 
 
 @needs_shared
-@pytest.mark.parametrize("tool", ["roofline_model"])
+@pytest.mark.parametrize("tool", ["roofline_model", "framework_op_stats"])
 @pytest.mark.parametrize("form", ["--json", "--xprof"])
 def test_the_same_question_has_the_same_answer(tool, form):
     for case in ("cpu_dp4", "gpu_a100_2hosts", "tpu_v6e_2core"):
         assert collections.Counter(answer(tool, case, form) for _ in range(2)).most_common(1)[0][1] == 2
+
+
+def framework_name(row):
+    """"a/b/dot_general" of "a/b/dot_general:", "a/b/dot_general:custom-call" as it is."""
+    name, colon, kind = (row["framework_name"] or row["operation"]).partition(":")
+    if re.fullmatch(r"[A-Z_]\w*|[a-z_][a-z0-9_]*(\[.*\])?|", kind):
+        return name
+    return name + colon + kind
+
+
+@needs_shared
+@pytest.mark.parametrize("case,params", [
+    *((case, ()) for case in [*CASES, "cpu_dp4", "cpu_two_hosts", "mi300x_jax_conv"]),
+    ("gpu_a100_2hosts", ("host=host-0",)), ("gpu_a100_2hosts", ("host=host-1",))])
+def test_framework_operations_are_the_sums_of_the_hlo_operations(case, params):
+    want = collections.defaultdict(lambda: [0, 0, 0])
+    for row in tables("hlo_stats", case, *params)["hlo_stats"]:
+        sums = want[framework_name(row)]
+        sums[0] += row["self_time_ps"]
+        sums[1] += row["total_time_ps"]
+        sums[2] = max(sums[2], row["occurrences"])
+    rows = [row for row in tables("framework_op_stats", case, *params)["framework_op_stats"] if row["side"] == "device"]
+    assert want
+    assert {row["operation"]: [row[key] for key in ("self_time_ps", "total_time_ps", "occurrences")]
+            for row in rows} == want
+
+
+@needs_shared
+@pytest.mark.parametrize("case", [case.name for case in sorted(XSPACE.glob("cpu_*"))] if CASES else [])
+def test_task_of_cpu_profiles(case):
+    """Training is what has a gradient."""
+    gradient = any("transpose(jvp" in (row["framework_name"] or "") for row in tables("hlo_stats", case)["hlo_stats"])
+    for table in json.loads(answer("framework_op_stats", case, "--xprof")):
+        assert table["p"]["task_type"] == ("Training" if gradient else "Inference")
+
+
+@needs_shared
+@pytest.mark.parametrize("case", GPU)
+def test_time_on_tensor_cores(case):
+    truth, cores = truth_of(case)
+    on_tensor_cores = {kernel["kernel"]: kernel["really_tensor_core"] for core in cores for kernel in core["kernels"]}
+    golden = json.loads((SHARED / "data" / "xprof_goldens" / case / "kernel_stats.json").read_text())
+    golden = golden[0] if isinstance(golden, list) else golden
+    names = [column["id"] for column in golden["cols"]]
+    kernels = collections.defaultdict(lambda: [0, 0])
+    for row in golden["rows"]:
+        row = dict(zip(names, (cell["v"] for cell in row["c"])))
+        sums = kernels[row["op_name"].partition(":")[0]]
+        sums[0] += row["total_duration_us"] if on_tensor_cores[row["kernel_name"]] else 0
+        sums[1] += row["total_duration_us"]
+    rows = [row for row in tables("framework_op_stats", case)["framework_op_stats"] if row["side"] == "device"]
+    assert len({row["matrix_units_percent"] > 0 for row in rows}) == 2
+    for row in rows:
+        used, whole = kernels[row["operation"].partition(":")[0]]
+        assert row["matrix_units_percent"] == pytest.approx(100 * used / whole, rel=1e-6), row["operation"]
+
+
+def fields(data, span, number, kind=2):
+    return [v for n, k, v in dump.fields(data, *span) if n == number and k == kind]
+
+
+def host_events(case):
+    """Of each thread of a host, the (name, begin, end, tf_op) of each event."""
+    path = path_of(case)
+    for file in [path] if path.is_file() else sorted(path.rglob("*.xplane.pb")):
+        data = file.read_bytes()
+        for plane in fields(data, (0, len(data)), 1):
+            if not any(dump.text(data, v).startswith("/host:CPU") for v in fields(data, plane, 2)):
+                continue
+            words = dict(dump.entry(data, v) for v in fields(data, plane, 5))
+            names = dict(dump.entry(data, v) for v in fields(data, plane, 4))
+            for line in fields(data, plane, 3):
+                zero = sum(dump.signed(v) for v in fields(data, line, 3, 0)) * 1000
+                yield [event_of(data, event, names, words, zero) for event in fields(data, line, 4)]
+
+
+def event_of(data, event, names, words, zero):
+    numbers = {n: dump.signed(v) for n, kind, v in dump.fields(data, *event) if kind == 0}
+    operation = None
+    for stat in fields(data, event, 4):
+        found = {n: (kind, v) for n, kind, v in dump.fields(data, *stat)}
+        if words.get(found[1][1]) == "tf_op":
+            operation = dump.text(data, found[5][1]) if 5 in found else words.get(found[7][1])
+    begin = zero + numbers.get(2, 0)
+    return names.get(numbers.get(1)), begin, begin + numbers.get(3, 0), operation
+
+
+def span(events):
+    return max(end for _, _, end, _ in events) - min(begin for _, begin, _, _ in events) if events else 0
+
+
+@needs_shared
+@pytest.mark.parametrize("case", GPU + ["mi300x_jax_conv"])
+def test_host_rows_of_xprof_without_time_are_allocations(case):
+    golden = json.loads((SHARED / "data" / "xprof_goldens" / case / "framework_op_stats.json").read_text())[0]
+    names = [column["id"] for column in golden["cols"]]
+    rows = [dict(zip(names, (cell["v"] for cell in row["c"]))) for row in golden["rows"]]
+    rows = [row for row in rows if row["host_or_device"] == "Host"]
+    allocations, theirs_ps, ours_ps = collections.Counter(), 0, 0
+    for events in host_events(case):
+        allocated = [event for event in events if event[3]]
+        assert {name for name, *_ in allocated} <= {"MemoryAllocation", "MemoryDeallocation"}
+        allocations.update(operation.partition(":")[0] for *_, operation in allocated)
+        operations = [event for event in events if (event[0] or "").startswith("Iterator::")]
+        theirs_ps += span(allocated + operations)
+        ours_ps += span(operations)
+    busy_us = sum(row["total_self_time"] for row in rows if row["type"] == "Dataset")
+    assert {row["operation"]: row["occurrences"] for row in rows if row["type"] == ""} == allocations
+    idle_us = [row["total_time"] for row in rows if row["type"] == "IDLE"]
+    assert idle_us == pytest.approx([theirs_ps / 1e6 - busy_us], abs=1e-6)
+    values = json.loads(answer("framework_op_stats", case, "--json"))["values"]
+    if ours_ps == 0:
+        assert values["host_idle_time_ps"] is None
+    else:
+        assert values["host_total_time_ps"] == ours_ps
+        assert values["host_idle_time_ps"] == pytest.approx(ours_ps - busy_us * 1e6, abs=1)
