@@ -367,15 +367,14 @@ static bool collect_trace(struct collector *c)
     return ok;
 }
 
-bool collectives_collect(const struct profile *p, str host, struct arena *a,
-                         struct collectives *out, struct err *e)
+bool collectives_collect(const struct profile *p, struct arena *a, struct collectives *out,
+                         struct err *e)
 {
     struct collector c = {.out = out, .arena = a, .err = e};
     bool ok = true;
     for (uint32_t i = 0; ok && i < p->n_traces; i++) {
         c.trace = p->traces[i];
-        if (host.n == 0 || str_eq(c.trace->host, host))
-            ok = collect_trace(&c);
+        ok = collect_trace(&c);
     }
     memo_release(&c.kinds);
     collective_map_release(&c.known);

@@ -21,7 +21,7 @@ static inline bool collective_key_eq(struct collective_key a, struct collective_
 MAP_DEFINE(collective_map, struct collective_key, uint32_t, collective_key_hash, collective_key_eq);
 
 /* out->devices is there; fills out->items and out->parts (with starts of the session's clock). */
-MUST_CHECK bool collectives_collect(const struct profile *p, str host, struct arena *a,
+MUST_CHECK bool collectives_collect(const struct profile *p, struct arena *a,
                                     struct collectives *out, struct err *e);
 
 #endif

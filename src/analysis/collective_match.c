@@ -202,11 +202,11 @@ static bool match_all(struct matcher *m, uint32_t n)
     return ok;
 }
 
-bool collectives_of(const struct profile *p, str host, struct arena *a, struct collectives *out,
+bool collectives_of(const struct profile *p, struct arena *a, struct collectives *out,
                     struct err *e)
 {
     *out = (struct collectives){0};
-    if (!work_devices_of(p, host, a, &out->devices, e) || !collectives_collect(p, host, a, out, e))
+    if (!work_devices_of(p, a, &out->devices, e) || !collectives_collect(p, a, out, e))
         return false;
     const uint32_t n = out->n_parts;
     struct matcher m = {.out = out,

@@ -69,8 +69,8 @@ struct collectives {
     uint64_t n_unmatched, n_sizes_differ, n_incomplete;
 };
 
-MUST_CHECK bool collectives_of(const struct profile *p, str host, struct arena *a,
-                               struct collectives *out, struct err *e);
+MUST_CHECK bool collectives_of(const struct profile *p, struct arena *a, struct collectives *out,
+                               struct err *e);
 
 /* What crosses the link for a payload of that many bytes among n; 0 unknown. */
 double collective_bus_bytes(str kind, uint64_t bytes, uint32_t n);

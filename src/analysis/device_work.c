@@ -447,7 +447,7 @@ static bool add_trace(struct collector *c)
     return ok;
 }
 
-bool work_devices_of(const struct profile *p, str host, struct arena *a, struct work_devices *out,
+bool work_devices_of(const struct profile *p, struct arena *a, struct work_devices *out,
                      struct err *e)
 {
     struct collector c = {.out = out, .arena = a, .err = e};
@@ -455,8 +455,7 @@ bool work_devices_of(const struct profile *p, str host, struct arena *a, struct 
     *out = (struct work_devices){0};
     for (uint32_t i = 0; ok && i < p->n_traces; i++) {
         c.trace = p->traces[i];
-        if (host.n == 0 || str_eq(c.trace->host, host))
-            ok = add_trace(&c);
+        ok = add_trace(&c);
     }
     memo_release(&c.kinds);
     const bool with_host = several_hosts(p);

@@ -2,7 +2,7 @@
 /* What each device of a profile did: computed, communicated, copied, and when.
  *
  *     struct work_devices d;
- *     if (!work_devices_of(profile, host, a, &d, e)) return false;
+ *     if (!work_devices_of(profile, a, &d, e)) return false;
  *     ... spans_within(&d.items[i].compute, begin_ps, end_ps) ...
  *
  * A device is a GPU or a TPU core with work; where a target has none, a device of XLA:CPU ("CPU 2",
@@ -56,9 +56,8 @@ struct work_devices {
     uint32_t n, capacity;
 };
 
-/* host: "" is all. */
-MUST_CHECK bool work_devices_of(const struct profile *p, str host, struct arena *a,
-                                struct work_devices *out, struct err *e);
+MUST_CHECK bool work_devices_of(const struct profile *p, struct arena *a, struct work_devices *out,
+                                struct err *e);
 
 /* What an operation of the HLO is, by category and name, either may be empty:
  * ("all-reduce", "all-reduce.3"), ("", "all-gather-start.1-async"). */

@@ -288,7 +288,7 @@ static bool collective_match_run(const struct tool_request *r, struct arena *a, 
     const str asked = tool_param(r, S("instances"));
     if (asked.n > 0 && !str_to_u64(asked, &limit))
         return err_set(e, ERR_USAGE, "instances is a number, not '%.*s'", STR_ARG(asked));
-    if (!collectives_of(r->profile, tool_param(r, S("host")), a, &c, e))
+    if (!collectives_of(r->profile, a, &c, e))
         return false;
     struct table *first = collectives_table(&c, a), *ranks = ranks_table(&c, a),
                  *instances = instances_table(&c, limit, a);
