@@ -229,6 +229,18 @@ static bool add_rank(const struct trace *t, struct arena *a, struct summary *s)
     return true;
 }
 
+/* What the profile was before it was imported. */
+static str kind_of(const struct profile *p)
+{
+    str kind;
+    for (uint32_t i = 0; i < p->n_traces; i++)
+        for (uint32_t k = 0; k < p->traces[i]->n_planes; k++)
+            if (trace_stat_str(trace_stat_find(p->traces[i]->planes[k].stats, S("imported_from")),
+                               &kind))
+                return kind;
+    return S("xspace");
+}
+
 static bool trace_add(const struct trace *t, struct arena *a, struct summary *s, struct err *e)
 {
     for (uint32_t i = 0; i < t->n_planes; i++) {
@@ -321,7 +333,7 @@ static bool summary_json(const struct tool_request *r, struct arena *a, struct j
     if (!summary_of(r->profile, a, &s, e))
         return false;
     json_object(j);
-    json_kcstr(j, "kind", "xspace");
+    json_kstr(j, "kind", kind_of(r->profile));
     json_ku64(j, "sessions", 1);
     json_ku64(j, "planes", s.planes);
     json_ku64(j, "device_planes", s.device_planes);
@@ -413,7 +425,7 @@ static bool summary_run(const struct tool_request *r, struct arena *a, struct ta
         return false;
     if (t == NULL)
         return arena_full(a, e);
-    table_value(t, S("kind"), S("Kind"), cell_text(S("xspace")), S(""));
+    table_value(t, S("kind"), S("Kind"), cell_text(kind_of(r->profile)), S(""));
     table_value(t, S("hosts"), S("Hosts"), cell_u64(s.n_hosts), S(""));
     table_value(t, S("planes"), S("Planes"), cell_u64(s.planes), S(""));
     table_value(t, S("device_planes"), S("Devices"), cell_u64(s.device_planes), S(""));

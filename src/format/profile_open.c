@@ -40,7 +40,8 @@ static enum file_kind file_kind(int fd, str name)
     char bytes[4096];
     const ssize_t n = pread(fd, bytes, sizeof bytes, 0);
     const str head = {bytes, n > 0 ? (size_t)n : 0};
-    if (json_scan_looks_like(head) && !str_ends(name, S(TRACE_FILE_ENDING)))
+    const bool gzip = n >= 2 && (uint8_t)bytes[0] == 0x1f && (uint8_t)bytes[1] == 0x8b;
+    if ((gzip || json_scan_looks_like(head)) && !str_ends(name, S(TRACE_FILE_ENDING)))
         return FILE_JSON;
     return str_ends(name, S(TRACE_FILE_ENDING)) || (n > 0 && xspace_looks_like(head)) ? FILE_XSPACE
                                                                                       : FILE_OTHER;

@@ -4,10 +4,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/file.h"
 #include "base/limits.h"
-
-#define FLUSH_BYTES 1048576
+#include "format/wire_write.h"
 
 void xspace_writer_init(struct xspace_writer *w)
 {
@@ -23,8 +21,10 @@ void xspace_writer_release(struct xspace_writer *w)
             free(l->events);
             buf_release(&l->stats);
         }
+        for (uint32_t i = 0; i < p->n_names; i++)
+            buf_release(&p->names[i].stats);
         buf_release(&p->stats);
-        interner_release(&p->names);
+        map_str_u32_release(&p->name_ids);
         interner_release(&p->stat_names);
     }
     arena_release(&w->arena);
@@ -36,7 +36,6 @@ struct xspace_plane_out *xspace_writer_plane(struct xspace_writer *w)
     struct xspace_plane_out *p = ARENA_NEW(&w->arena, struct xspace_plane_out);
     if (p == NULL)
         return NULL;
-    interner_init(&p->names, &w->arena);
     interner_init(&p->stat_names, &w->arena);
     buf_init(&p->stats, LIMIT_IMPORT_BYTES);
     p->lines_end = &p->lines;
@@ -61,112 +60,146 @@ struct xspace_line_out *xspace_writer_line(struct xspace_writer *w, struct xspac
     return l;
 }
 
-/* -- wire format -- */
+/* -- names -- */
 
-static void put_varint(struct buf *b, uint64_t v)
+uint32_t xspace_writer_stat_id(struct xspace_writer *w, struct xspace_plane_out *p, str name)
 {
-    char bytes[10];
-    size_t n = 0;
-    for (; v >= 0x80; v >>= 7)
-        bytes[n++] = (char)(v | 0x80);
-    bytes[n++] = (char)v;
-    buf_add(b, bytes, n);
+    const uint32_t id = p == NULL ? UINT32_MAX : interner_id(&p->stat_names, name);
+    w->full = w->full || id == UINT32_MAX;
+    return id == UINT32_MAX ? 0 : id;
 }
 
-static void put_number(struct buf *b, uint32_t field, uint64_t v)
+static uint32_t name_add(struct xspace_writer *w, struct xspace_plane_out *p, str name)
 {
-    put_varint(b, field << 3);
-    put_varint(b, v);
+    const str kept = arena_str(&w->arena, name);
+    if (kept.p == NULL || !ARENA_PUSH(&w->arena, p->names, p->n_names, p->names_capacity)) {
+        w->full = true;
+        return 0;
+    }
+    struct xspace_name_out *n = &p->names[p->n_names - 1];
+    n->name = kept;
+    buf_init(&n->stats, LIMIT_IMPORT_BYTES);
+    return p->n_names;
 }
 
-static void put_head(struct buf *b, uint32_t field, uint64_t n)
+uint32_t xspace_writer_name(struct xspace_writer *w, struct xspace_plane_out *p, str name)
 {
-    put_varint(b, field << 3 | 2);
-    put_varint(b, n);
+    if (p == NULL)
+        return 0;
+    const uint32_t *known = map_str_u32_get(&p->name_ids, name);
+    if (known != NULL)
+        return *known;
+    const uint32_t id = name_add(w, p, name);
+    if (id != 0)
+        *map_str_u32_put(&p->name_ids, p->names[id - 1].name) = id;
+    return id;
 }
 
-static void put_bytes(struct buf *b, uint32_t field, str s)
+static void put_stat_str(struct buf *b, uint32_t field, uint32_t stat_id, str value)
 {
-    put_head(b, field, s.n);
-    buf_add_str(b, s);
+    wire_put_head(b, field, 1 + wire_varint_n(stat_id) + 1 + wire_varint_n(value.n) + value.n);
+    wire_put_number(b, 1, stat_id);
+    wire_put_bytes(b, 5, value);
 }
 
-static uint64_t varint_n(uint64_t v)
+static void put_stat_number(struct buf *b, uint32_t field, uint32_t stat_id, uint32_t kind,
+                            uint64_t value)
 {
-    uint64_t n = 1;
-    for (; v >= 0x80; v >>= 7)
-        n++;
-    return n;
+    wire_put_head(b, field, 1 + wire_varint_n(stat_id) + 1 + wire_varint_n(value));
+    wire_put_number(b, 1, stat_id);
+    wire_put_number(b, kind, value);
+}
+
+uint32_t xspace_writer_name_with(struct xspace_writer *w, struct xspace_plane_out *p, str name,
+                                 str stat, str value)
+{
+    const uint32_t stat_id = xspace_writer_stat_id(w, p, stat);
+    const uint32_t id = stat_id == 0 ? 0 : name_add(w, p, name);
+    if (id != 0) {
+        w->event_bytes += value.n;
+        put_stat_str(&p->names[id - 1].stats, 5, stat_id, value);
+        w->full = w->full || p->names[id - 1].stats.overflow;
+    }
+    return id;
 }
 
 /* -- stats and events -- */
 
-static bool plane_stat_begin(struct xspace_writer *w, struct xspace_plane_out *p, str name,
-                             struct buf *body)
-{
-    if (p == NULL || w->full)
-        return false;
-    const uint32_t id = interner_id(&p->stat_names, name);
-    buf_init(body, LIMIT_JSON_STRING_BYTES + 64);
-    put_number(body, 1, id);
-    return id != UINT32_MAX;
-}
+enum { STAT_F64 = 2, STAT_U64 = 3, STAT_I64 = 4, STAT_STR = 5 }; /* fields of XStat */
 
 void xspace_writer_plane_i64(struct xspace_writer *w, struct xspace_plane_out *p, str name,
                              int64_t value)
 {
-    struct buf body;
-    if (!plane_stat_begin(w, p, name, &body))
+    const uint32_t id = xspace_writer_stat_id(w, p, name);
+    if (id != 0)
+        put_stat_number(&p->stats, 6, id, STAT_I64, (uint64_t)value);
+}
+
+void xspace_writer_plane_str(struct xspace_writer *w, struct xspace_plane_out *p, str name,
+                             str value)
+{
+    const uint32_t id = xspace_writer_stat_id(w, p, name);
+    if (id != 0)
+        put_stat_str(&p->stats, 6, id, value);
+}
+
+/* An XStat with a number is at most 18 bytes: tag, length, tag, id, tag, value. */
+static void stat_number(struct xspace_line_out *l, uint32_t stat_id, uint8_t kind, uint64_t value)
+{
+    uint8_t *p = l == NULL || stat_id == 0 ? NULL : (uint8_t *)buf_reserve(&l->stats, 24);
+    if (p == NULL)
         return;
-    put_number(&body, 4, (uint64_t)value);
-    put_bytes(&p->stats, 6, buf_str(&body));
-    w->full = w->full || body.overflow || p->stats.overflow;
-    buf_release(&body);
+    uint8_t *const from = p;
+    p[0] = 4 << 3 | 2;
+    p[2] = 1 << 3;
+    p = wire_set_varint(p + 3, stat_id);
+    *p++ = (uint8_t)(kind << 3);
+    p = wire_set_varint(p, value);
+    from[1] = (uint8_t)(p - from - 2);
+    l->stats.n += (size_t)(p - from);
 }
 
-static bool stat_begin(struct xspace_writer *w, struct xspace_line_out *l, str name,
-                       struct buf *body)
+void xspace_writer_stat_i64(struct xspace_line_out *l, uint32_t stat_id, int64_t value)
 {
-    return l != NULL && plane_stat_begin(w, l->plane, name, body);
+    stat_number(l, stat_id, STAT_I64, (uint64_t)value);
 }
 
-static void stat_end(struct xspace_writer *w, struct xspace_line_out *l, struct buf *body)
+void xspace_writer_stat_u64(struct xspace_line_out *l, uint32_t stat_id, uint64_t value)
 {
-    const uint64_t before = l->stats.n;
-    put_bytes(&l->stats, 4, buf_str(body));
-    w->event_bytes += l->stats.n - before;
-    w->full = w->full || body->overflow || l->stats.overflow;
-    buf_release(body);
+    stat_number(l, stat_id, STAT_U64, value);
 }
 
-void xspace_writer_stat_i64(struct xspace_writer *w, struct xspace_line_out *l, str name,
-                            int64_t value)
+void xspace_writer_stat_f64(struct xspace_line_out *l, uint32_t stat_id, double value)
 {
-    struct buf body;
-    if (!stat_begin(w, l, name, &body))
+    uint8_t *p = l == NULL || stat_id == 0 ? NULL : (uint8_t *)buf_reserve(&l->stats, 24);
+    if (p == NULL)
         return;
-    put_number(&body, 4, (uint64_t)value);
-    stat_end(w, l, &body);
+    uint8_t *const from = p;
+    p[0] = 4 << 3 | 2;
+    p[2] = 1 << 3;
+    p = wire_set_varint(p + 3, stat_id);
+    *p++ = STAT_F64 << 3 | 1;
+    memcpy(p, &value, sizeof value);
+    p += sizeof value;
+    from[1] = (uint8_t)(p - from - 2);
+    l->stats.n += (size_t)(p - from);
 }
 
-void xspace_writer_stat_f64(struct xspace_writer *w, struct xspace_line_out *l, str name,
-                            double value)
+void xspace_writer_stat_str(struct xspace_line_out *l, uint32_t stat_id, str value)
 {
-    struct buf body;
-    if (!stat_begin(w, l, name, &body))
+    uint8_t *p = l == NULL || stat_id == 0 ? NULL : (uint8_t *)buf_reserve(&l->stats, value.n + 40);
+    if (p == NULL)
         return;
-    put_varint(&body, 2 << 3 | 1);
-    buf_add(&body, &value, sizeof value);
-    stat_end(w, l, &body);
-}
-
-void xspace_writer_stat_str(struct xspace_writer *w, struct xspace_line_out *l, str name, str value)
-{
-    struct buf body;
-    if (!stat_begin(w, l, name, &body))
-        return;
-    put_bytes(&body, 5, value);
-    stat_end(w, l, &body);
+    uint8_t *const from = p;
+    *p++ = 4 << 3 | 2;
+    p = wire_set_varint(p, 1 + wire_varint_n(stat_id) + 1 + wire_varint_n(value.n) + value.n);
+    *p++ = 1 << 3;
+    p = wire_set_varint(p, stat_id);
+    *p++ = STAT_STR << 3 | 2;
+    p = wire_set_varint(p, value.n);
+    if (value.n > 0)
+        memcpy(p, value.p, value.n);
+    l->stats.n += (size_t)(p - from) + value.n;
 }
 
 static bool line_grow(struct xspace_line_out *l)
@@ -182,26 +215,43 @@ static bool line_grow(struct xspace_line_out *l)
     return true;
 }
 
-void xspace_writer_event(struct xspace_writer *w, struct xspace_line_out *l, str name,
+/* Counts the stats since the last event. False when there is no room for more. */
+static bool stats_taken(struct xspace_writer *w, struct xspace_line_out *l, size_t more)
+{
+    const uint64_t n = l->stats.n - l->stats_from;
+    w->event_bytes += n + more;
+    w->full = w->full || l->stats.overflow || n > UINT32_MAX || w->event_bytes > LIMIT_IMPORT_BYTES;
+    return !w->full;
+}
+
+void xspace_writer_event(struct xspace_writer *w, struct xspace_line_out *l, uint32_t name_id,
                          int64_t start_ns, uint32_t sub_ps, uint64_t dur_ps)
 {
-    if (l == NULL || w->full) {
-        w->full = true;
-        return;
-    }
-    const uint32_t id = interner_id(&l->plane->names, name);
-    w->event_bytes += sizeof *l->events;
-    if (id == UINT32_MAX || w->event_bytes > LIMIT_IMPORT_BYTES || !line_grow(l)) {
+    if (l == NULL || name_id == 0 || !stats_taken(w, l, sizeof *l->events) || !line_grow(l)) {
         w->full = true;
         return;
     }
     l->events[l->n_events++] =
         (struct xspace_event_out){.start_ns = start_ns,
                                   .sub_ps = sub_ps,
-                                  .name_id = id,
+                                  .name_id = name_id,
                                   .dur_ps = dur_ps,
                                   .stats_from = l->stats_from,
                                   .stats_n = (uint32_t)(l->stats.n - l->stats_from)};
+    l->stats_from = l->stats.n;
+}
+
+void xspace_writer_late(struct xspace_writer *w, struct xspace_line_out *l, uint64_t event)
+{
+    if (l == NULL || l->stats.n == l->stats_from)
+        return;
+    if (!stats_taken(w, l, sizeof *l->late) ||
+        !ARENA_PUSH(&w->arena, l->late, l->n_late, l->late_capacity)) {
+        w->full = true;
+        return;
+    }
+    l->late[l->n_late - 1] =
+        (struct xspace_late_out){event, l->stats_from, (uint32_t)(l->stats.n - l->stats_from)};
     l->stats_from = l->stats.n;
 }
 
@@ -219,140 +269,4 @@ void xspace_writer_warn(struct xspace_writer *w, str text)
 void xspace_writer_host(struct xspace_writer *w, str name)
 {
     add_text(w, &w->hostnames, &w->n_hostnames, &w->hostnames_capacity, name);
-}
-
-/* -- saving -- */
-
-static int64_t line_start_ns(const struct xspace_line_out *l)
-{
-    int64_t first = l->n_events == 0 ? 0 : INT64_MAX;
-    for (uint64_t i = 0; i < l->n_events; i++)
-        if (l->events[i].start_ns < first)
-            first = l->events[i].start_ns;
-    return first;
-}
-
-/* The event's own fields; its stats follow them. */
-static void put_event(struct buf *b, const struct xspace_event_out *ev, int64_t base_ns)
-{
-    put_number(b, 1, ev->name_id);
-    put_number(b, 2, ((uint64_t)ev->start_ns - (uint64_t)base_ns) * 1000 + ev->sub_ps);
-    put_number(b, 3, ev->dur_ps);
-}
-
-static void put_line_head(struct buf *b, const struct xspace_line_out *l, int64_t timestamp_ns)
-{
-    put_number(b, 1, (uint64_t)l->id);
-    put_bytes(b, 2, l->name);
-    put_number(b, 3, (uint64_t)timestamp_ns);
-}
-
-static void put_line_events(struct buf *b, struct buf *scratch, const struct xspace_line_out *l,
-                            int64_t base_ns, const struct xspace_event_out *ev)
-{
-    buf_clear(scratch);
-    put_event(scratch, ev, base_ns);
-    put_head(b, 4, scratch->n + ev->stats_n);
-    buf_add_str(b, buf_str(scratch));
-    if (ev->stats_n > 0)
-        buf_add(b, l->stats.p + ev->stats_from, ev->stats_n);
-}
-
-static uint64_t line_n(const struct xspace_line_out *l, int64_t shift_ns, struct buf *scratch)
-{
-    const int64_t base_ns = line_start_ns(l);
-    buf_clear(scratch);
-    put_line_head(scratch, l, base_ns + shift_ns);
-    uint64_t n = scratch->n;
-    for (uint64_t i = 0; i < l->n_events; i++) {
-        buf_clear(scratch);
-        put_event(scratch, &l->events[i], base_ns);
-        const uint64_t body = scratch->n + l->events[i].stats_n;
-        n += 1 + varint_n(body) + body;
-    }
-    return n;
-}
-
-static bool flush(struct buf *b, size_t least, int fd, struct err *e)
-{
-    if (b->n < least)
-        return true;
-    const bool ok = buf_ok(b, "an XSpace", e) && file_write_all(fd, b->p, b->n, e);
-    buf_clear(b);
-    return ok;
-}
-
-static bool save_line(const struct xspace_line_out *l, int64_t shift_ns, struct buf *b,
-                      struct buf *scratch, int fd, struct err *e)
-{
-    const int64_t base_ns = line_start_ns(l);
-    put_head(b, 3, line_n(l, shift_ns, scratch));
-    put_line_head(b, l, base_ns + shift_ns);
-    for (uint64_t i = 0; i < l->n_events; i++) {
-        put_line_events(b, scratch, l, base_ns, &l->events[i]);
-        if (!flush(b, FLUSH_BYTES, fd, e))
-            return false;
-    }
-    return true;
-}
-
-/* A map entry (1 = id, 2 = metadata) for each name that was interned. */
-static void put_names(struct buf *b, struct buf *scratch, uint32_t field,
-                      const struct interner *names)
-{
-    for (uint32_t id = 0; id < names->n; id++) {
-        const str name = interner_str(names, id);
-        buf_clear(scratch);
-        put_number(scratch, 1, id);
-        put_head(scratch, 2, 1 + varint_n(id) + 1 + varint_n(name.n) + name.n);
-        put_number(scratch, 1, id);
-        put_bytes(scratch, 2, name);
-        put_bytes(b, field, buf_str(scratch));
-    }
-}
-
-static bool save_plane(const struct xspace_plane_out *p, int64_t id, int64_t shift_ns,
-                       struct buf *b, struct buf *scratch, int fd, struct err *e)
-{
-    struct buf head;
-    buf_init(&head, LIMIT_ARENA_TRACE_BYTES);
-    put_number(&head, 1, (uint64_t)id);
-    put_bytes(&head, 2, p->name);
-    put_names(&head, scratch, 4, &p->names);
-    put_names(&head, scratch, 5, &p->stat_names);
-    buf_add_str(&head, buf_str(&p->stats));
-    uint64_t n = head.n;
-    for (const struct xspace_line_out *l = p->lines; l != NULL; l = l->next) {
-        const uint64_t body = line_n(l, shift_ns, scratch);
-        n += 1 + varint_n(body) + body;
-    }
-    put_head(b, 1, n);
-    bool ok =
-        buf_ok(&head, "the names of an XSpace", e) && flush(b, 1, fd, e) && flush(&head, 1, fd, e);
-    buf_release(&head);
-    for (const struct xspace_line_out *l = p->lines; ok && l != NULL; l = l->next)
-        ok = save_line(l, shift_ns, b, scratch, fd, e);
-    return ok;
-}
-
-bool xspace_writer_save(struct xspace_writer *w, int fd, struct err *e)
-{
-    if (w->full || w->arena.overflow)
-        return err_set(e, ERR_LIMIT, "the imported trace has more than %" PRIu64 " bytes of events",
-                       (uint64_t)LIMIT_IMPORT_BYTES);
-    struct buf b, scratch;
-    buf_init(&b, LIMIT_IMPORT_BYTES);
-    buf_init(&scratch, LIMIT_IMPORT_BYTES);
-    bool ok = true;
-    int64_t id = 0;
-    for (const struct xspace_plane_out *p = w->planes; ok && p != NULL; p = p->next)
-        ok = save_plane(p, ++id, w->shift_ns, &b, &scratch, fd, e);
-    for (uint32_t i = 0; i < w->n_warnings; i++)
-        put_bytes(&b, 3, w->warnings[i]);
-    for (uint32_t i = 0; i < w->n_hostnames; i++)
-        put_bytes(&b, 4, w->hostnames[i]);
-    ok = ok && flush(&b, 1, fd, e);
-    buf_release(&b);
-    buf_release(&scratch);
-    return ok;
 }

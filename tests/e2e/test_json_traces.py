@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import subprocess
+import sys
 
 import pytest
 
@@ -42,3 +43,9 @@ def test_two_writers_in_one_file_are_refused_with_the_byte():
     got = summary("h04_two_writers_one_file.json")
     assert got.returncode == 4
     assert "at byte 409" in got.stderr  # the second writer's block begins at 4,096
+
+
+def test_all_trouble_inputs_are_judged_right():
+    judge = [sys.executable, str(SHARED / "tools" / "check_reports.py"), "--tacho", TACHO]
+    run = subprocess.run(judge, capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stdout

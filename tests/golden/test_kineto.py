@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real traces of PyTorch, read here by json and by the importer: the same events, sums and facts."""
+import collections
+import csv
+import decimal
+import gzip
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TACHO = os.environ.get("TACHO_BIN", str(ROOT / "build" / "tacho"))
+SHARED = pathlib.Path(os.environ.get("TACHO_SHARED", ROOT.parent / "shared"))
+FOLDER = SHARED / "data" / "kineto"
+CASES = [p for p in sorted(FOLDER.rglob("*.json.gz"))]
+WORK = ("kernel", "gpu_memcpy", "gpu_memset")
+pytestmark = pytest.mark.skipif(not CASES, reason="the shared traces are not there (TACHO_SHARED)")
+
+
+def summary(*words):
+    run = subprocess.run([TACHO, "tool", "summary", *map(str, words)], capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+def entries(path):
+    document = json.loads(gzip.open(path).read(), parse_float=decimal.Decimal)
+    return document, document["traceEvents"]
+
+
+def picoseconds(microseconds):
+    return int(decimal.Decimal(microseconds) * 1000000)
+
+
+def union(spans):
+    total, reached = 0, None
+    for start, end in sorted(spans):
+        if reached is None or start > reached:
+            total += end - start
+            reached = end
+        elif end > reached:
+            total += end - reached
+            reached = end
+    return total
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda p: str(p.relative_to(FOLDER)))
+def test_events_and_sums_are_those_of_the_json(path):
+    document, events = entries(path)
+    got = json.loads(summary(path, "--json"))
+    slices = [e for e in events if e["ph"] == "X"]
+    instants = [e for e in events if e["ph"] in "iI"]
+    assert got["kind"] == "kineto"
+    assert got["events"] == len(slices) + len(instants)
+    assert got["planes"] == len({str(e["pid"]) for e in slices + instants})
+    starts = [picoseconds(e["ts"]) for e in slices + instants]
+    ends = [picoseconds(e["ts"]) + picoseconds(e["dur"]) for e in slices]
+    assert abs(got["duration_ns"] - (max(ends + starts) - min(starts)) / 1000) <= 1
+    steps = {int(e["name"].partition("#")[2]) for e in slices if e["name"].startswith("ProfilerStep#")}
+    assert set(got["steps"]) == steps
+    if "rank" in document.get("distributedInfo", {}):
+        assert got["ranks"] == [document["distributedInfo"]["rank"]]
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda p: str(p.relative_to(FOLDER)))
+def test_streams_are_busy_as_their_kernels_are(path):
+    _, events = entries(path)
+    spans, numbers = collections.defaultdict(list), collections.Counter()
+    for e in events:
+        if e["ph"] == "X" and e.get("cat") in WORK:
+            start = picoseconds(e["ts"])
+            key = f"Stream #{str(e['tid']).rpartition(' ')[2]}"
+            spans[key].append((start, start + picoseconds(e["dur"])))
+            numbers[key] += 1
+    seen = {}
+    for cells in csv.reader(summary(path, "--csv").splitlines()):
+        if len(cells) == 5 and cells[2].startswith("Stream #"):
+            seen[cells[2]] = (int(cells[3]), int(cells[4]))
+    assert {k: v[0] for k, v in seen.items()} == dict(numbers)
+    for key, (_, busy_ps) in seen.items():
+        assert busy_ps <= union(spans[key])  # impossible durations are cut
+        assert busy_ps >= union(spans[key]) * 0.99
