@@ -6,6 +6,7 @@
 #include "analysis/host_ops.h"
 #include "analysis/matrix_units.h"
 #include "analysis/op_xprof.h"
+#include "analysis/step_table.h"
 
 #define TOP_OPERATIONS 10
 #define COUNT(array) (uint32_t)(sizeof(array) / sizeof *(array))
@@ -15,7 +16,8 @@ struct page {
     struct op_db db;
     struct framework_rows rows;
     struct host_ops host;
-    struct overview_steps steps;
+    struct pod_steps pods;
+    struct step_summary steps;
 };
 
 static void percent(struct json *j, const char *key, double part, double whole)
@@ -183,19 +185,15 @@ static void environment_table(struct json *j, const struct page *p)
     datatable_end(j);
 }
 
-/* Percent of the step time from which on a part of it is said to bind. */
-static const char *binds(double percent_of_step, double moderate, double high)
-{
-    return percent_of_step < moderate ? "no" : percent_of_step < high ? "moderate" : "high";
-}
-
-static const char *bottleneck(const struct overview_steps *s)
+static const char *bottleneck(const struct step_summary *s)
 {
     if (s->n == 0)
         return "unknown";
-    if (s->input_percent >= 20)
+    if (s->input_percent >= BINDS_INPUT_HIGH)
         return "host";
-    return s->input_percent >= 5 || s->other_percent >= 3 ? "both" : "device";
+    return s->input_percent >= BINDS_INPUT_MODERATE || s->other_percent >= BINDS_MODERATE
+               ? "both"
+               : "device";
 }
 
 static void advice_properties(struct json *j, const struct page *p)
@@ -206,7 +204,7 @@ static void advice_properties(struct json *j, const struct page *p)
     static const char *const keys[] = {"bottleneck", "non_bottleneck_tip_types",
                                        "device_collectives_bottleneck", "kernel_launch_bottleneck",
                                        "all_other_bottleneck"};
-    const struct overview_steps *s = &p->steps;
+    const struct step_summary *s = &p->steps;
     texts(j, empty, COUNT(empty), "");
     if (p->db.backend == OP_BACKEND_TPU) {
         texts(j, keys, COUNT(keys), "");
@@ -218,11 +216,15 @@ static void advice_properties(struct json *j, const struct page *p)
                str_eq(is, S("device")) ? "host"
                : str_eq(is, S("host")) ? "device"
                                        : "");
-    json_kcstr(j, "device_collectives_bottleneck", binds(s->collectives_percent, 3, 15));
-    json_kcstr(j, "kernel_launch_bottleneck", binds(s->launch_percent, 3, 15));
+    json_kcstr(j, "device_collectives_bottleneck",
+               step_binds(s->collectives_percent, BINDS_MODERATE, BINDS_HIGH));
+    json_kcstr(j, "kernel_launch_bottleneck",
+               step_binds(s->launch_percent, BINDS_MODERATE, BINDS_HIGH));
     /* without input to blame, the other time already makes the verdict "both" */
     json_kcstr(j, "all_other_bottleneck",
-               s->input_percent < 5 ? "no" : binds(s->other_percent, 3, 15));
+               s->input_percent < BINDS_INPUT_MODERATE
+                   ? "no"
+                   : step_binds(s->other_percent, BINDS_MODERATE, BINDS_HIGH));
 }
 
 static void advice_table(struct json *j, const struct page *p)
@@ -274,29 +276,23 @@ static void latency_table(struct json *j)
 
 /* --- the page -------------------------------------------------------------------------------- */
 
-/* Steps are measured first: what they took is said in the operations' table, which comes first. */
-static bool measure(struct page *p, struct arena *a, struct buf *step_table, struct err *e)
+static bool measure(struct page *p, struct arena *a, struct err *e)
 {
-    struct json j;
-    json_init_buf(&j, step_table);
     for (uint32_t i = 0; i < p->profile->n_traces; i++)
         if (!host_ops_add(&p->host, p->profile->traces[i], e))
             return false;
-    if (!framework_rows_of(&p->db, a, &p->rows, e))
-        return false;
-    const bool ok = p->db.backend == OP_BACKEND_TPU
-                        ? overview_steps_tpu(&j, p->profile, a, &p->steps, e)
-                        : overview_steps_generic(&j, p->profile, &p->db, a, &p->steps, e);
-    return ok && json_done(&j, e) && buf_ok(step_table, "the steps", e);
+    return framework_rows_of(&p->db, a, &p->rows, e) &&
+           pod_steps_of(p->profile, p->db.groupings, a, &p->pods, e) &&
+           step_summary_of(&p->pods, p->db.backend, a, &p->steps, e);
 }
 
-static bool write_page(const struct page *p, str step_table, struct buf *out, struct err *e)
+static bool write_page(const struct page *p, struct buf *out, struct err *e)
 {
     struct json j;
     json_init_buf(&j, out);
     json_array(&j);
     operation_table(&j, p);
-    json_raw(&j, step_table);
+    step_table_xprof(&j, &p->steps);
     environment_table(&j, p);
     advice_table(&j, p);
     latency_table(&j);
@@ -310,12 +306,9 @@ static bool write_page(const struct page *p, str step_table, struct buf *out, st
 bool overview_xprof(const struct tool_request *r, struct arena *a, struct buf *out, struct err *e)
 {
     struct page p = {.profile = r->profile};
-    struct buf step_table;
     if (!op_db_build(&p.db, r->profile, (str){0}, a, e))
         return false;
-    buf_init(&step_table, out->cap);
-    const bool ok = measure(&p, a, &step_table, e) && write_page(&p, buf_str(&step_table), out, e);
-    buf_release(&step_table);
+    const bool ok = measure(&p, a, e) && write_page(&p, out, e);
     op_db_release(&p.db);
     return ok;
 }

@@ -54,9 +54,10 @@ void spans_close(struct spans *s)
     s->n = kept;
 }
 
-uint64_t spans_within(const struct spans *s, uint64_t begin_ps, uint64_t end_ps)
+/* The first that ends after begin. */
+static uint32_t first_after(const struct spans *s, uint64_t begin_ps)
 {
-    uint32_t low = 0, high = s->n; /* the first that ends after begin */
+    uint32_t low = 0, high = s->n;
     while (low < high) {
         const uint32_t mid = low + (high - low) / 2;
         if (s->items[mid].end_ps <= begin_ps)
@@ -64,13 +65,35 @@ uint64_t spans_within(const struct spans *s, uint64_t begin_ps, uint64_t end_ps)
         else
             high = mid;
     }
+    return low;
+}
+
+static struct interval clip(struct interval s, uint64_t begin_ps, uint64_t end_ps)
+{
+    return (struct interval){s.begin_ps > begin_ps ? s.begin_ps : begin_ps,
+                             s.end_ps < end_ps ? s.end_ps : end_ps};
+}
+
+uint64_t spans_within(const struct spans *s, uint64_t begin_ps, uint64_t end_ps)
+{
     uint64_t sum = 0;
-    for (uint32_t i = low; i < s->n && s->items[i].begin_ps < end_ps; i++) {
-        const uint64_t from = s->items[i].begin_ps > begin_ps ? s->items[i].begin_ps : begin_ps;
-        const uint64_t to = s->items[i].end_ps < end_ps ? s->items[i].end_ps : end_ps;
-        sum += to - from;
+    for (uint32_t i = first_after(s, begin_ps); i < s->n && s->items[i].begin_ps < end_ps; i++) {
+        const struct interval in = clip(s->items[i], begin_ps, end_ps);
+        sum += in.end_ps - in.begin_ps;
     }
     return sum;
+}
+
+bool spans_add_within(struct spans *to, struct arena *a, const struct spans *from,
+                      uint64_t begin_ps, uint64_t end_ps)
+{
+    for (uint32_t i = first_after(from, begin_ps); i < from->n && from->items[i].begin_ps < end_ps;
+         i++) {
+        const struct interval in = clip(from->items[i], begin_ps, end_ps);
+        if (!spans_add(to, a, in.begin_ps, in.end_ps))
+            return false;
+    }
+    return true;
 }
 
 bool spans_is_derived(str name)
@@ -144,57 +167,55 @@ static bool add_work(struct collector *c, const struct trace_event *ev, bool is_
            (is_input || add(c, &c->out->compute, ev));
 }
 
-/* Of an operation; 0 is not known yet. */
-enum core_class {
-    CORE_WORK = 1,
-    CORE_OTHER, /* off duty, or encloses others */
-    CORE_INFEED,
-    CORE_OUTFEED,
-    CORE_TRANSFER,
-};
+/* Of an operation: a part, or one of these. In a memo one more; 0 is not known yet. */
+enum { CORE_WORK = CORE_PARTS, CORE_OTHER /* off duty, or encloses others */ };
 
-/* Which of a core's waits an operation is; NULL: none. */
-static struct spans *core_wait(struct core_spans *core, enum core_class class)
+/* "all-reduce", also "all-reduce-start" and "async-done" of an operation named so. */
+static bool is_collective(str category, str name)
 {
-    switch (class) {
-    case CORE_INFEED:
-        return &core->infeed;
-    case CORE_OUTFEED:
-        return &core->outfeed;
-    case CORE_TRANSFER:
-        return &core->transfer;
-    default:
-        return NULL;
-    }
+    static const char *const words[] = {
+        "all-reduce",         "all-gather",           "reduce-scatter",   "all-to-all",
+        "collective-permute", "collective-broadcast", "ragged-all-to-all"};
+    const str what = str_starts(category, S("async-")) ? name : category;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (str_starts(what, str_from(words[i])))
+            return true;
+    return false;
 }
 
-static enum core_class core_class(str category)
+static uint8_t core_part(str category, str name)
 {
     if (str_eq(category, S("infeed")))
         return CORE_INFEED;
     if (str_eq(category, S("outfeed")))
         return CORE_OUTFEED;
-    if (str_starts(category, S("host send")) || str_starts(category, S("host recv")))
-        return CORE_TRANSFER;
+    if (str_starts(category, S("host send")))
+        return CORE_HOST_SEND;
+    if (str_starts(category, S("host recv")))
+        return CORE_HOST_RECV;
+    if (str_starts(category, S("send")) || str_starts(category, S("recv")))
+        return CORE_DEVICE;
+    if (is_collective(category, name))
+        return CORE_COLLECTIVE;
     return works(category) ? CORE_WORK : CORE_OTHER;
 }
 
-static enum core_class core_class_at(struct collector *c, uint32_t line_index,
-                                     const struct trace_event *ev)
+static uint8_t core_part_at(struct collector *c, uint32_t line_index, const struct trace_event *ev)
 {
-    uint8_t *known = memo_at(&c->names, c->trace, &c->trace->lines[line_index], ev);
+    const struct trace_line *line = &c->trace->lines[line_index];
+    uint8_t *known = memo_at(&c->names, c->trace, line, ev);
     if (*known == 0)
-        *known = (uint8_t)core_class(category_of(c->trace, line_index, ev));
-    return (enum core_class) * known;
+        *known = (uint8_t)(1 + core_part(category_of(c->trace, line_index, ev),
+                                         trace_event_name(c->trace, line, ev)));
+    return (uint8_t)(*known - 1);
 }
 
 static bool keep_core(struct collector *c, struct core_spans *core)
 {
     spans_close(&core->any);
-    spans_close(&core->infeed);
-    spans_close(&core->outfeed);
-    spans_close(&core->transfer);
-    if (core->infeed.n > 0)
+    for (uint32_t i = 0; i < CORE_PARTS; i++)
+        spans_close(&core->parts[i]);
+    if (core->parts[CORE_INFEED].n > 0)
         c->out->has_infeed = c->out->has_input = true;
     if (!ARENA_PUSH(c->arena, c->out->cores, c->out->n_cores, c->out->cores_capacity))
         return arena_full(c->arena, c->err);
@@ -208,11 +229,11 @@ static bool add_core(struct collector *c, uint32_t line_index)
     struct core_spans core = {.plane_index = c->trace->lines[line_index].plane_index};
     bool ok = true;
     for (trace_cursor_init(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);) {
-        const enum core_class class = core_class_at(c, line_index, &cursor.event);
+        const uint8_t part = core_part_at(c, line_index, &cursor.event);
         c->out->has_work = true;
-        struct spans *wait = core_wait(&core, class);
-        ok = add(c, &core.any, &cursor.event) && (wait == NULL || add(c, wait, &cursor.event));
-        if (ok && class == CORE_WORK && has_place(&cursor.event))
+        ok = add(c, &core.any, &cursor.event) &&
+             (part >= CORE_PARTS || add(c, &core.parts[part], &cursor.event));
+        if (ok && (part == CORE_WORK || part == CORE_COLLECTIVE) && has_place(&cursor.event))
             ok = add_work(c, &cursor.event, false);
     }
     trace_cursor_release(&cursor);

@@ -23,10 +23,22 @@ struct spans { /* sorted and disjoint once closed */
     uint32_t n, capacity;
 };
 
+/* What a TPU core's operation does, where it is not plain work. On a line in which a loop encloses
+ * them, the operations inside tell. */
+enum core_part {
+    CORE_INFEED = 0,
+    CORE_OUTFEED,
+    CORE_HOST_RECV, /* from the host, but for infeed */
+    CORE_HOST_SEND, /* to the host, but for outfeed */
+    CORE_COLLECTIVE, /* all-reduce and its kin; of one that runs beside others, starting and waiting */
+    CORE_DEVICE,     /* send and receive between devices */
+    CORE_PARTS
+};
+
 struct core_spans { /* of a TPU core */
     uint32_t plane_index;
-    struct spans any;                       /* in which any operation ran or waited */
-    struct spans infeed, outfeed, transfer; /* transfer: with the host, but for in- and outfeed */
+    struct spans any; /* in which any operation ran or waited */
+    struct spans parts[CORE_PARTS];
 };
 
 struct device_spans {
@@ -46,6 +58,9 @@ MUST_CHECK bool device_spans_of(const struct trace *t, struct arena *a, struct d
 bool spans_add(struct spans *s, struct arena *a, uint64_t begin_ps, uint64_t end_ps);
 /* Sorts and joins what was added. */
 void spans_close(struct spans *s);
+/* Adds what of the closed spans lies in [begin, end). */
+bool spans_add_within(struct spans *to, struct arena *a, const struct spans *from,
+                      uint64_t begin_ps, uint64_t end_ps);
 /* How much of [begin, end) the closed spans cover. */
 uint64_t spans_within(const struct spans *s, uint64_t begin_ps, uint64_t end_ps);
 /* Lines of a GPU plane that an analyser derived from the streams. */

@@ -5,11 +5,15 @@
 #include "analysis/memo.h"
 #include "model/trace_pick.h"
 
-struct group {
+struct work { /* of one device in one step */
     struct spans classes[STEP_CLASSES];
-    struct interval marker, device,
-        on_device; /* longest device so far; that of the device at hand */
-    bool has_marker, has_device;
+    struct interval span;
+};
+
+struct group {
+    struct spans host[STEP_CLASSES];
+    struct interval marker;
+    bool has_marker;
 };
 
 struct splitter {
@@ -18,9 +22,24 @@ struct splitter {
     struct err *err;
     const struct grouping *grouping;
     struct group *groups;
+    const uint32_t *planes; /* of the devices */
+    uint32_t n_devices;
+    struct work **works;   /* by group, then device; NULL: it did nothing in that step */
+    struct spans cpu_work; /* without devices: in which operations of XLA:CPU ran */
     struct memo kernels, host;
-    bool has_device;
 };
+
+/* A type of at most 16 bits, in the words of CUDA's, ROCm's and CUTLASS's kernels. */
+static bool is_16_bit(str name)
+{
+    static const char *const words[] = {
+        "half",   "f16",   "fp16",  "e4m3",  "e5m2",  "fp8", "h884",    "h1688",   "h16816",
+        "_hgemm", "_HHS_", "_HSS_", "_BBS_", "_BSS_", "_F8", "nvjet_h", "nvjet_t", "nvjet_q"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (str_find(name, str_from(words[i])) >= 0)
+            return true;
+    return false;
+}
 
 static enum step_class class_of_kernel(str name)
 {
@@ -36,14 +55,12 @@ static enum step_class class_of_kernel(str name)
     }
     if (str_starts(name, S("nccl")))
         return STEP_COLLECTIVE;
-    return str_find(name, S("half")) >= 0 || str_find(name, S("fp16")) >= 0 ? STEP_COMPUTE_16
-                                                                            : STEP_COMPUTE_32;
+    return is_16_bit(name) ? STEP_COMPUTE_16 : STEP_COMPUTE_32;
 }
 
-static bool add(struct splitter *s, struct group *g, enum step_class class,
-                const struct trace_event *ev)
+static bool add(struct splitter *s, struct spans *to, const struct trace_event *ev)
 {
-    return spans_add(&g->classes[class], s->arena, ev->start_ps, ev->start_ps + ev->dur_ps) ||
+    return spans_add(to, s->arena, ev->start_ps, ev->start_ps + ev->dur_ps) ||
            arena_full(s->arena, s->err);
 }
 
@@ -61,38 +78,46 @@ static struct group *group_of(struct splitter *s, int32_t id)
     return &s->groups[id];
 }
 
-static bool add_stream(struct splitter *s, uint32_t line)
+static struct work **works_of(const struct splitter *s, uint32_t group)
 {
-    const struct trace *t = s->trace;
+    return &s->works[(size_t)group * s->n_devices];
+}
+
+static bool add_kernel(struct splitter *s, uint32_t device, uint32_t line, uint32_t group,
+                       const struct trace_event *ev)
+{
+    struct work **w = &works_of(s, group)[device];
+    if (*w == NULL && (*w = ARENA_NEW(s->arena, struct work)) == NULL)
+        return arena_full(s->arena, s->err);
+    widen(&(*w)->span, ev);
+    const struct trace_line *l = &s->trace->lines[line];
+    uint8_t *known = memo_at(&s->kernels, s->trace, l, ev);
+    if (*known == 0)
+        *known = (uint8_t)(1 + class_of_kernel(trace_event_name(s->trace, l, ev)));
+    return add(s, &(*w)->classes[*known - 1], ev);
+}
+
+static bool add_stream(struct splitter *s, uint32_t device, uint32_t line)
+{
     struct trace_cursor c;
     bool ok = true;
-    for (trace_cursor_init_work(&c, t, line); ok && trace_cursor_next(&c);) {
+    for (trace_cursor_init_work(&c, s->trace, line); ok && trace_cursor_next(&c);) {
         const int32_t group = group_at(s->grouping, line, c.index);
         if (group == GROUP_NONE)
             continue;
-        struct group *g = group_of(s, group);
-        widen(&g->on_device, &c.event);
-        uint8_t *known = memo_at(&s->kernels, t, &t->lines[line], &c.event);
-        if (*known == 0)
-            *known = (uint8_t)(1 + class_of_kernel(trace_event_name(t, &t->lines[line], &c.event)));
-        ok = add(s, g, (enum step_class)(*known - 1), &c.event);
+        must(group >= 0 && (uint32_t)group < s->grouping->n_groups);
+        ok = add_kernel(s, device, line, (uint32_t)group, &c.event);
     }
     trace_cursor_release(&c);
     return ok && trace_cursor_ok(&c, s->err);
 }
 
-static bool add_device(struct splitter *s, const struct trace_plane *p)
+static bool add_device(struct splitter *s, uint32_t device)
 {
+    const struct trace_plane *p = &s->trace->planes[s->planes[device]];
     for (uint32_t l = p->first_line; l < p->first_line + p->n_lines; l++)
-        if (!spans_is_derived(s->trace->lines[l].name) && !add_stream(s, l))
+        if (!spans_is_derived(s->trace->lines[l].name) && !add_stream(s, device, l))
             return false;
-    for (uint32_t i = 0; i < s->grouping->n_groups; i++) {
-        struct group *g = &s->groups[i];
-        if (g->on_device.end_ps - g->on_device.begin_ps > g->device.end_ps - g->device.begin_ps)
-            g->device = g->on_device;
-        g->has_device |= g->on_device.end_ps > 0;
-        g->on_device = (struct interval){0};
-    }
     return true;
 }
 
@@ -134,13 +159,13 @@ static bool add_host_event(struct splitter *s, uint32_t line, const struct trace
     enum step_class class = (enum step_class)(*known - 1);
     if (class == STEP_CLASSES)
         return true;
-    if (s->has_device && class != STEP_H2D) {
+    if (s->n_devices > 0 && class != STEP_H2D) {
         if (!trace_pick(p, &c->event, s->err))
             return false;
         if (p->values[0].type != TRACE_STAT_NONE)
             class = STEP_LAUNCH;
     }
-    return add(s, g, class, &c->event);
+    return add(s, &g->host[class], &c->event);
 }
 
 static bool add_thread(struct splitter *s, uint32_t line)
@@ -157,22 +182,60 @@ static bool add_thread(struct splitter *s, uint32_t line)
     return ok && trace_cursor_ok(&c, s->err);
 }
 
-/* The union grows by one class after the other: what each adds is its own. */
-static bool split(struct splitter *s, const struct group *g, struct step_parts *p)
+static bool join(struct splitter *s, struct spans *all, const struct spans *more)
+{
+    for (uint32_t i = 0; i < more->n; i++)
+        if (!spans_add(all, s->arena, more->items[i].begin_ps, more->items[i].end_ps))
+            return arena_full(s->arena, s->err);
+    return true;
+}
+
+/* The union grows by one class after the other: what each adds is its own. Of the devices, one or
+ * all count. */
+static bool split(struct splitter *s, const struct group *g, struct work *const *works, uint32_t n,
+                  struct interval in, uint64_t class_ps[STEP_CLASSES], uint64_t *other_ps)
 {
     struct spans all = {0};
     uint64_t before = 0;
     for (uint32_t class = 0; class < STEP_CLASSES; class ++) {
-        for (uint32_t i = 0; i < g->classes[class].n; i++)
-            if (!spans_add(&all, s->arena, g->classes[class].items[i].begin_ps,
-                           g->classes[class].items[i].end_ps))
-                return arena_full(s->arena, s->err);
+        bool ok = join(s, &all, &g->host[class]);
+        if (ok && class == STEP_COMPUTE_32 &&
+            !spans_add_within(&all, s->arena, &s->cpu_work, in.begin_ps, in.end_ps))
+            ok = arena_full(s->arena, s->err);
+        for (uint32_t i = 0; ok && i < n; i++)
+            ok = works[i] == NULL || join(s, &all, &works[i]->classes[class]);
+        if (!ok)
+            return false;
         spans_close(&all);
-        const uint64_t within = spans_within(&all, p->begin_ps, p->end_ps);
-        p->class_ps[class] = within - before;
+        const uint64_t within = spans_within(&all, in.begin_ps, in.end_ps);
+        class_ps[class] = within - before;
         before = within;
     }
-    p->other_ps = p->end_ps - p->begin_ps - before;
+    *other_ps = in.end_ps - in.begin_ps - before;
+    return true;
+}
+
+/* The devices of a step; the longest of their spans is the step's. False: beyond the arena. */
+static bool split_devices(struct splitter *s, const struct group *g, struct work *const *works,
+                          struct step_parts *p)
+{
+    p->devices = ARENA_ARRAY(s->arena, struct step_device, s->n_devices);
+    if (p->devices == NULL && s->n_devices > 0)
+        return arena_full(s->arena, s->err);
+    for (uint32_t i = 0; i < s->n_devices; i++) {
+        if (works[i] == NULL)
+            continue;
+        const struct interval in = works[i]->span;
+        struct step_device *d = &p->devices[p->n_devices++];
+        *d = (struct step_device){
+            .plane_index = s->planes[i], .begin_ps = in.begin_ps, .end_ps = in.end_ps};
+        if (!split(s, g, &works[i], 1, in, d->class_ps, &d->other_ps))
+            return false;
+        if (p->n_devices == 1 || in.end_ps - in.begin_ps > p->end_ps - p->begin_ps) {
+            p->begin_ps = in.begin_ps;
+            p->end_ps = in.end_ps;
+        }
+    }
     return true;
 }
 
@@ -184,32 +247,53 @@ static bool write_steps(struct splitter *s, struct steps_parts *out)
     for (uint32_t i = 0; i < s->grouping->n_groups; i++) {
         const struct group *g = &s->groups[i];
         const struct group_root *root = grouping_root(s->grouping, (int32_t)i);
-        if (!g->has_marker || root == NULL || (s->has_device && !g->has_device))
+        if (!g->has_marker || root == NULL)
             continue;
-        const struct interval in = g->has_device ? g->device : g->marker;
-        struct step_parts *p = &out->items[out->n++];
+        struct step_parts *p = &out->items[out->n];
         *p = (struct step_parts){.group = (int32_t)i,
                                  .name = root->name,
                                  .number = root->number,
                                  .has_number = root->has_number,
-                                 .begin_ps = in.begin_ps,
-                                 .end_ps = in.end_ps};
-        if (!split(s, g, p))
+                                 .begin_ps = g->marker.begin_ps,
+                                 .end_ps = g->marker.end_ps};
+        if (!split_devices(s, g, works_of(s, i), p))
             return false;
+        if (s->n_devices > 0 && p->n_devices == 0)
+            continue;
+        if (!split(s, g, works_of(s, i), s->n_devices, (struct interval){p->begin_ps, p->end_ps},
+                   p->class_ps, &p->other_ps))
+            return false;
+        out->n++;
     }
     return true;
+}
+
+static bool find_devices(struct splitter *s)
+{
+    const struct trace *t = s->trace;
+    uint32_t *planes = ARENA_ARRAY(s->arena, uint32_t, t->n_planes);
+    bool ok = planes != NULL || t->n_planes == 0;
+    for (uint32_t i = 0; ok && i < t->n_planes; i++)
+        if (t->planes[i].kind == TRACE_PLANE_GPU)
+            planes[s->n_devices++] = i;
+    s->planes = planes;
+    const size_t n = (size_t)s->grouping->n_groups * s->n_devices;
+    s->groups = ARENA_ARRAY(s->arena, struct group, s->grouping->n_groups);
+    s->works = ARENA_ARRAY(s->arena, struct work *, n);
+    ok = ok && (s->groups != NULL || s->grouping->n_groups == 0) && (s->works != NULL || n == 0);
+    return ok || arena_full(s->arena, s->err);
 }
 
 static bool collect(struct splitter *s)
 {
     const struct trace *t = s->trace;
-    s->groups = ARENA_ARRAY(s->arena, struct group, s->grouping->n_groups);
-    bool ok = s->groups != NULL || s->grouping->n_groups == 0 || arena_full(s->arena, s->err);
-    for (uint32_t i = 0; ok && i < t->n_planes; i++)
-        if (t->planes[i].kind == TRACE_PLANE_GPU) {
-            s->has_device = true;
-            ok = add_device(s, &t->planes[i]);
-        }
+    struct device_spans spans = {0};
+    bool ok = find_devices(s);
+    if (ok && s->n_devices == 0)
+        ok = device_spans_of(t, s->arena, &spans, s->err);
+    s->cpu_work = spans.compute;
+    for (uint32_t i = 0; ok && i < s->n_devices; i++)
+        ok = add_device(s, i);
     for (uint32_t i = 0; ok && i < t->n_lines; i++)
         if (t->planes[t->lines[i].plane_index].kind == TRACE_PLANE_HOST)
             ok = add_thread(s, i);

@@ -5,7 +5,9 @@
  * that its host compute of such a step is longer (tests/golden/test_host_steps.py).
  *
  * On GPU a step lasts as the longest span of its work on one device; without devices, as its marker
- * on the host. Times: picoseconds since the trace's origin. Everything lives in the arena. */
+ * on the host: then the operations of XLA:CPU in it compute, whichever step caused them. Beside the host's parts, in which all its devices count together, stand those of each
+ * device, in its own span of the step: a slow device shows there only. Kernels in names of 16-bit types
+ * (bf16, which XProf takes for 32 bits, too) and shorter ones are COMPUTE_16. Times: picoseconds since the trace's origin. Everything lives in the arena. */
 #ifndef TACHO_ANALYSIS_STEP_PARTS_H
 #define TACHO_ANALYSIS_STEP_PARTS_H
 
@@ -25,6 +27,13 @@ enum step_class {
     STEP_CLASSES
 };
 
+struct step_device { /* one device's part in a step */
+    uint32_t plane_index;
+    uint64_t begin_ps, end_ps;
+    uint64_t class_ps[STEP_CLASSES];
+    uint64_t other_ps;
+};
+
 struct step_parts {
     int32_t group; /* see grouping.h */
     str name;      /* of the marker on the host */
@@ -33,6 +42,8 @@ struct step_parts {
     uint64_t begin_ps, end_ps;
     uint64_t class_ps[STEP_CLASSES];
     uint64_t other_ps;
+    struct step_device *devices; /* that worked in it, by plane; none on CPU */
+    uint32_t n_devices;
 };
 
 struct steps_parts {

@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-#include "analysis/spans.h"
-
 struct builder {
     const struct trace *trace;
     struct arena *arena;
@@ -197,12 +195,11 @@ static bool detect(struct builder *b, const struct grouping *known)
 
 static void measure_core(struct step_core *m, const struct core_spans *core)
 {
-    m->infeed_ps = spans_within(&core->infeed, m->begin_ps, m->end_ps);
-    m->outfeed_ps = spans_within(&core->outfeed, m->begin_ps, m->end_ps);
-    m->transfer_ps = spans_within(&core->transfer, m->begin_ps, m->end_ps);
+    for (uint32_t i = 0; i < CORE_PARTS; i++)
+        m->part_ps[i] = spans_within(&core->parts[i], m->begin_ps, m->end_ps);
     const uint64_t any = spans_within(&core->any, m->begin_ps, m->end_ps);
-    const uint64_t waits =
-        m->infeed_ps + m->outfeed_ps + m->transfer_ps; /* overlap only in damaged files */
+    const uint64_t waits = m->part_ps[CORE_INFEED] + m->part_ps[CORE_OUTFEED] +
+                           step_core_transfer_ps(m); /* overlap only in damaged files */
     m->active_ps = any > waits ? any - waits : 0;
 }
 
@@ -219,7 +216,7 @@ static void measure_cores(struct builder *b, const struct device_spans *d)
             measure_core(m, &d->cores[k]);
             struct fact_ps *input =
                 &b->out->items[*map_u64_u32_get(&b->by_number, (uint64_t)m->number)].input_ps;
-            input->ps = m->infeed_ps > input->ps ? m->infeed_ps : input->ps;
+            input->ps = m->part_ps[CORE_INFEED] > input->ps ? m->part_ps[CORE_INFEED] : input->ps;
         }
 }
 

@@ -19,6 +19,7 @@
 #define TACHO_ANALYSIS_STEPS_H
 
 #include "analysis/grouping.h"
+#include "analysis/spans.h"
 #include "model/profile_facts.h"
 
 enum steps_source { STEPS_NONE = 0, STEPS_DEVICE, STEPS_HOST, STEPS_IMPLICIT };
@@ -45,10 +46,15 @@ struct step_core {
     int64_t number;       /* of the step */
     int32_t group;        /* as XProf numbers steps: see grouping.h */
     uint64_t begin_ps, end_ps;
-    uint64_t infeed_ps, outfeed_ps;
-    uint64_t transfer_ps; /* to and from the host, but for infeed and outfeed */
-    uint64_t active_ps;   /* in which operations ran that do not wait for the host */
+    uint64_t part_ps[CORE_PARTS]; /* see spans.h */
+    uint64_t active_ps;           /* in which operations ran that do not wait for the host */
 };
+
+/* To and from the host, but for infeed and outfeed. */
+static inline uint64_t step_core_transfer_ps(const struct step_core *c)
+{
+    return c->part_ps[CORE_HOST_RECV] + c->part_ps[CORE_HOST_SEND];
+}
 
 struct host_steps {
     enum steps_source source;
