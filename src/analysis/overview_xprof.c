@@ -112,9 +112,10 @@ static void operation_properties(struct json *j, const struct page *p)
     json_kcstr(j, "remark_text", "");
     json_kcstr(j, "remark_color", "");
     if (p->db.backend == OP_BACKEND_GPU) {
-        const double computed = p->steps.compute_16_ps + p->steps.compute_32_ps;
-        percent(j, "device_compute_16bit_percent", p->steps.compute_16_ps, computed);
-        percent(j, "device_compute_32bit_percent", p->steps.compute_32_ps, computed);
+        const struct step_summary *steps = &p->steps;
+        percent(j, "device_compute_16bit_percent", steps->compute_16_ps, steps->compute_ps);
+        percent(j, "device_compute_32bit_percent", steps->compute_ps - steps->compute_16_ps,
+                steps->compute_ps);
         return;
     }
     percent(j, "device_idle_time_percent", (double)op_db_xprof_idle_ps(&p->db),

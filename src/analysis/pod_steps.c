@@ -96,6 +96,7 @@ static bool add_tpu(struct joiner *b, const struct trace *t, const struct groupi
 static void set_classes(struct pod_core *c, const uint64_t *ps)
 {
     c->class_ps[POD_COMPUTE] = ps[STEP_COMPUTE_16] + ps[STEP_COMPUTE_32];
+    c->compute_16_ps = ps[STEP_COMPUTE_16];
     c->class_ps[POD_DEVICE] = ps[STEP_D2D];
     c->class_ps[POD_COLLECTIVE] = ps[STEP_COLLECTIVE];
     c->class_ps[POD_HOST] = ps[STEP_HOST];
@@ -130,7 +131,7 @@ static bool add_generic(struct joiner *b, const struct trace *t, const struct gr
                                       .has_number = p->has_number};
         struct pod_step *s = step_of(b, like, UINT32_MAX);
         struct pod_core core = {
-            .plane_index = UINT32_MAX, .begin_ps = p->begin_ps, .end_ps = p->end_ps, .parts = p};
+            .plane_index = UINT32_MAX, .begin_ps = p->begin_ps, .end_ps = p->end_ps};
         set_classes(&core, p->class_ps);
         if (s == NULL || !put(b, &s->cores, core) || !add_devices(b, s, p))
             return false;

@@ -33,8 +33,8 @@ struct pod_core {
     uint32_t plane_index; /* UINT32_MAX: a host with all its devices */
     uint64_t begin_ps, end_ps;
     uint64_t class_ps[POD_CLASSES];
-    const struct step_core *tpu;    /* of a TPU core, else NULL */
-    const struct step_parts *parts; /* of a host, else NULL */
+    uint64_t compute_16_ps;      /* of POD_COMPUTE, by kernels of 16-bit types; not told on TPU */
+    const struct step_core *tpu; /* of a TPU core, else NULL */
 };
 
 struct pod_list {

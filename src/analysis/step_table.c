@@ -59,8 +59,11 @@ static void sum_generic(struct step_summary *s, const struct pod_step *step)
     sample_add(&s->step_ms, (double)pod_core_ps(c) / 1e9);
     for (uint32_t i = 0; i < POD_CLASSES; i++)
         sample_add(&s->part_ms[i], (double)c->class_ps[i] / 1e9);
-    s->compute_16_ps += (double)c->parts->class_ps[STEP_COMPUTE_16];
-    s->compute_32_ps += (double)c->parts->class_ps[STEP_COMPUTE_32];
+    for (uint32_t i = 0; i < step->devices.n; i++) {
+        const struct pod_core *d = &step->devices.items[i];
+        s->compute_ps += (double)d->class_ps[POD_COMPUTE];
+        s->compute_16_ps += (double)d->compute_16_ps;
+    }
 }
 
 static double percent_of(const struct sample *part, const struct sample *step_ms)

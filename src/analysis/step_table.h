@@ -32,7 +32,7 @@ struct step_summary {
     struct sample step_ms; /* each as long as on the core where it lasts longest */
     /* GPU and CPU: of the host where the step lasts longest */
     struct sample part_ms[POD_CLASSES];
-    double compute_16_ps, compute_32_ps; /* sums over the steps: kernels of 16 and 32 bits */
+    double compute_ps, compute_16_ps; /* GPU: sums over steps and devices; by kernels of 16 bits */
     /* TPU, of each step over its cores: the least compute, the longest infeed, mean outfeed, what then
      * is left of the longest step, the longest transfer with the host, and the mean of the compute */
     struct sample tpu_compute_ms, infeed_ms, outfeed_ms, idle_ms, transfer_ms, active_ms;

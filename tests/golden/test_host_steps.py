@@ -69,7 +69,8 @@ def steps_of(path):
             if event.group is None:
                 event.group = marker
                 reached += event.caused
-    return [(m, [e for e in events if e.group is m and e is not m]) for m in markers]
+    operations = [(e.begin_ps, e.end_ps) for e in events if e.known.get("hlo_op")]
+    return [(m, [e for e in events if e.group is m and e is not m], operations) for m in markers]
 
 
 def covered(marker, spans):
@@ -87,22 +88,57 @@ def as_xprof_sweeps(events):
             yield at, following
 
 
-def host_compute(rows):
-    return {row["c"][0]["v"]: row["c"][4]["v"] for row in rows}
+def column(rows, index):
+    return {row["c"][0]["v"]: row["c"][index]["v"] for row in rows}
+
+
+def marked_steps(path):
+    return {f"{m.name} {m.known['step_num']}": (m, events, operations) for m, events, operations in steps_of(path)}
 
 
 @needs_shared
 @pytest.mark.parametrize("folder", CASES, ids=lambda p: p.name)
 def test_host_compute_is_what_the_events_of_a_step_cover(folder):
+    """Beside the time in which operations of XLA:CPU ran, which is the device's. XProf counts both as the host's."""
     golden = json.loads((SHARED / "data" / "xprof_goldens" / folder.name / "overview_page.json").read_text())
-    ours, xprofs = host_compute(overview_xprof(folder.name)[1]["rows"]), host_compute(golden[1]["rows"])
-    steps = {f"{m.name} {m.known['step_num']}": (m, events)
-             for m, events in steps_of(sorted(folder.glob("plugins/profile/*/*.xplane.pb"))[0])}
+    first = sorted(folder.glob("plugins/profile/*/*.xplane.pb"))[0]
+    rows = overview_xprof(folder.name, f"host={first.name.removesuffix('.xplane.pb')}")[1]["rows"]
+    ours, xprofs = column(rows, 4), column(golden[1]["rows"], 4)
+    steps = marked_steps(first)
     assert list(ours) == list(xprofs) and ours and set(ours) <= set(steps)
     for name in ours:
-        marker, events = steps[name]
+        marker, events, operations = steps[name]
         union = covered(marker, [(e.begin_ps, e.end_ps) for e in events])
-        assert ours[name] * 1e9 == pytest.approx(union, abs=0.5), name
+        beside = covered(marker, [(e.begin_ps, e.end_ps) for e in events] + operations) - covered(marker, operations)
+        assert ours[name] * 1e9 == pytest.approx(beside, abs=0.5), name
         assert xprofs[name] * 1e9 == pytest.approx(covered(marker, as_xprof_sweeps(events)), abs=0.5), name
         without = covered(marker, as_xprof_sweeps([e for e in events if e.begin_ps < e.end_ps]))
-        assert ours[name] * 1e9 == pytest.approx(without, abs=0.5), f"{name}: without events of no time"
+        assert union == pytest.approx(without, abs=0.5), f"{name}: without events of no time"
+
+
+@needs_shared
+@pytest.mark.parametrize("folder", CASES, ids=lambda p: p.name)
+def test_cpu_steps_compute_what_their_operations_cover(folder):
+    for path in folder.glob("plugins/profile/*/*.xplane.pb"):
+        table = overview_xprof(folder.name, f"host={path.name.removesuffix('.xplane.pb')}")[1]["rows"]
+        compute, other, lasts = column(table, 1), column(table, 9), column(table, 11)
+        steps = marked_steps(path)
+        assert compute and set(compute) <= set(steps)
+        for name, ms in compute.items():
+            marker, events, operations = steps[name]
+            assert ms > 0
+            assert ms * 1e9 == pytest.approx(covered(marker, operations), abs=0.5), name
+            anything = covered(marker, [(e.begin_ps, e.end_ps) for e in events] + operations)
+            assert other[name] * 1e9 == pytest.approx(lasts[name] * 1e9 - anything, abs=1), name
+
+
+@needs_shared
+def test_steps_of_two_hosts_are_paired_by_number():
+    """Each lasts as long as on the host where it lasts longest; the first and the last may be cut off."""
+    folder = next(f for f in CASES if f.name == "cpu_two_hosts")
+    hosts = [{m.known["step_num"]: m.end_ps - m.begin_ps for m, *_ in steps_of(path)}
+             for path in sorted(folder.glob("plugins/profile/*/*.xplane.pb"))]
+    both = sorted(hosts[0].keys() & hosts[1].keys())
+    assert len(hosts) == 2 and len(both) > 5 and hosts[0].keys() != hosts[1].keys()
+    want = {f"train {n}": max(hosts[0][n], hosts[1][n]) / 1e9 for n in both[1:-1]}
+    assert column(overview_xprof(folder.name)[1]["rows"], 11) == pytest.approx(want, rel=1e-9)
