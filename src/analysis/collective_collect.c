@@ -106,14 +106,6 @@ static void describe(struct collector *c, struct sighting *s, uint32_t device)
 
 /* ---- TPU ---- */
 
-static bool has_transfers(const struct trace *t, const struct trace_plane *p)
-{
-    for (uint32_t l = p->first_line; l < p->first_line + p->n_lines; l++)
-        if (work_is_async_line(t, l) && t->lines[l].n_events > 0)
-            return true;
-    return false;
-}
-
 /* The start that waits longest for a -done of that kind; its part lasts until then. */
 static void close_part(struct collector *c, str kind, uint64_t end_ps)
 {
@@ -336,7 +328,7 @@ static bool collect_device(struct collector *c, uint32_t device)
     if (d->plane_index == UINT32_MAX)
         return true;
     const struct trace_plane *p = &c->trace->planes[d->plane_index];
-    const bool transfers = has_transfers(c->trace, p);
+    const bool transfers = work_has_transfers(c->trace, p);
     bool ok = true;
     for (uint32_t l = p->first_line; ok && l < p->first_line + p->n_lines; l++)
         if (spans_is_work_line(c->trace, l) || work_is_async_line(c->trace, l))

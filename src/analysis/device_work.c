@@ -255,7 +255,7 @@ static bool add_line(struct collector *c, struct work_device *d, uint32_t line, 
     return ok && trace_cursor_ok(&cursor, c->err);
 }
 
-static bool has_async_events(const struct trace *t, const struct trace_plane *p)
+bool work_has_transfers(const struct trace *t, const struct trace_plane *p)
 {
     for (uint32_t l = p->first_line; l < p->first_line + p->n_lines; l++)
         if (work_is_async_line(t, l) && t->lines[l].n_events > 0)
@@ -282,7 +282,7 @@ static bool add_plane(struct collector *c, uint32_t index)
     const struct trace_plane *p = &c->trace->planes[index];
     struct work_device *d = new_device(c, index, p->ordinal, plane_label(c->arena, p));
     uint64_t *counts = map_alloc((size_t)p->n_event_metadata + 1, sizeof *counts);
-    const bool has_transfers = has_async_events(c->trace, p);
+    const bool has_transfers = work_has_transfers(c->trace, p);
     bool ok = d != NULL || arena_full(c->arena, c->err);
     for (uint32_t l = p->first_line; ok && l < p->first_line + p->n_lines; l++)
         if (spans_is_work_line(c->trace, l) || work_is_async_line(c->trace, l))

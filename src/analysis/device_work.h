@@ -76,6 +76,8 @@ uint32_t work_device_find(const struct work_devices *d, const struct trace *t, u
                           int64_t ordinal);
 /* A line of a TPU's plane with transfers beside its operations. */
 bool work_is_async_line(const struct trace *t, uint32_t line_index);
+/* Whether the plane has such transfers. */
+bool work_has_transfers(const struct trace *t, const struct trace_plane *p);
 /* Its process's rank, as the importer kept it. */
 bool trace_rank(const struct trace *t, int64_t *rank);
 
