@@ -3,6 +3,7 @@
  *
  *     wire_put_number(&b, 1, id);          field 1, VARINT
  *     wire_put_bytes(&b, 2, name);         field 2, LEN
+ *     wire_put_i64(&b, 47, flow_id);       field 47, I64
  *     wire_put_head(&b, 3, n); ...         field 3, LEN: its n bytes follow
  *
  * Source: protobuf.dev/programming-guides/encoding. Thread: one at a time. */
@@ -48,6 +49,19 @@ static inline void wire_put_bytes(struct buf *b, uint32_t field, str s)
 {
     wire_put_head(b, field, s.n);
     buf_add_str(b, s);
+}
+
+static inline void wire_put_i64(struct buf *b, uint32_t field, uint64_t v)
+{
+    wire_put_varint(b, field << 3 | 1);
+    buf_add(b, &v, sizeof v);
+}
+
+static inline void wire_put_f64(struct buf *b, uint32_t field, double v)
+{
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    wire_put_i64(b, field, bits);
 }
 
 #endif

@@ -20,6 +20,9 @@ struct child {
     struct err status; /* what it said */
     size_t n_status;
     bool too_much;
+    int to_fd;         /* where its output goes at once; -1: it is gathered */
+    uint64_t n_to;     /* bytes that went there */
+    struct err unsent; /* why no more could go there */
 };
 
 static void child_run(const struct parser_limits *l, const struct parser_task *task, int out_fd,
@@ -83,21 +86,34 @@ static bool child_start(struct child *c, const struct parser_limits *l,
     return ok;
 }
 
+#define READ_BYTES 65536
+
+/* Hands on what was gathered. */
+static bool send_output(struct child *c, struct buf *out)
+{
+    const bool ok = file_write_all(c->to_fd, out->p, out->n, &c->unsent);
+    c->n_to += out->n;
+    buf_clear(out);
+    if (!ok)
+        kill(c->pid, SIGKILL);
+    return ok;
+}
+
 /* Reads what has come on one pipe. False at its end. */
 static bool read_output(struct child *c, struct buf *out, uint64_t cap_bytes)
 {
-    char *room = buf_reserve(out, 65536);
-    if (room == NULL || out->n >= cap_bytes) {
+    char *room = buf_reserve(out, READ_BYTES);
+    if (room == NULL || out->n + c->n_to >= cap_bytes) {
         c->too_much = true;
         kill(c->pid, SIGKILL);
         return false;
     }
-    const ssize_t n = read(c->out_fd, room, 65536);
+    const ssize_t n = read(c->out_fd, room, READ_BYTES);
     if (n < 0)
         return errno == EINTR;
     out->n += (size_t)n;
     out->p[out->n] = '\0';
-    return n > 0;
+    return n > 0 && (c->to_fd < 0 || send_output(c, out));
 }
 
 static bool read_status(struct child *c)
@@ -145,6 +161,10 @@ static bool child_verdict(const struct child *c, const char *what, int wait_stat
 {
     if (c->too_much)
         return err_set(e, ERR_LIMIT, "the result of '%s' is too large", what);
+    if (c->unsent.code != ERR_NONE) {
+        *e = c->unsent;
+        return false;
+    }
     if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0 && c->n_status == sizeof c->status)
         return c->status.code == ERR_NONE || status_take(c, e);
     if (WIFSIGNALED(wait_status)) {
@@ -157,22 +177,40 @@ static bool child_verdict(const struct child *c, const char *what, int wait_stat
                    WEXITSTATUS(wait_status));
 }
 
+static bool child_finish(struct child *c, const char *what, struct err *e)
+{
+    int wait_status;
+    while (waitpid(c->pid, &wait_status, 0) < 0)
+        if (errno != EINTR)
+            return err_sys(e, "cannot wait for the parser");
+    return child_verdict(c, what, wait_status, e);
+}
+
 bool parser_run(const struct parser_limits *limits, const struct parser_task *task, struct buf *out,
                 struct err *e)
 {
-    struct child c = {0};
+    struct child c = {.to_fd = -1};
     const size_t before = out->n;
     const uint64_t cap =
         limits->output_bytes != 0 ? limits->output_bytes : LIMIT_PARSER_OUTPUT_BYTES;
     if (!child_start(&c, limits, task, e))
         return false;
     child_read(&c, out, before + cap);
-    int wait_status;
-    while (waitpid(c.pid, &wait_status, 0) < 0)
-        if (errno != EINTR)
-            return err_sys(e, "cannot wait for the parser");
-    if (child_verdict(&c, task->what, wait_status, e))
+    if (child_finish(&c, task->what, e))
         return true;
     out->n = before;
     return false;
+}
+
+bool parser_run_to(const struct parser_limits *limits, const struct parser_task *task, int out_fd,
+                   struct err *e)
+{
+    struct child c = {.to_fd = out_fd};
+    struct buf block;
+    if (!child_start(&c, limits, task, e))
+        return false;
+    buf_init(&block, 2 * READ_BYTES);
+    child_read(&c, &block, limits->output_bytes != 0 ? limits->output_bytes : UINT64_MAX);
+    buf_release(&block);
+    return child_finish(&c, task->what, e);
 }

@@ -35,5 +35,9 @@ struct parser_task {
 /* Runs the task in a child and appends its output to out. */
 MUST_CHECK bool parser_run(const struct parser_limits *limits, const struct parser_task *task,
                            struct buf *out, struct err *e);
+/* The same for output of any length: it is written to out_fd as it comes, also what comes before a
+ * failure. limits->output_bytes 0: as much as it is. */
+MUST_CHECK bool parser_run_to(const struct parser_limits *limits, const struct parser_task *task,
+                              int out_fd, struct err *e);
 
 #endif

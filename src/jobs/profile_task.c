@@ -10,6 +10,7 @@
 struct work {
     struct profile_source *source;
     profile_fn fn;
+    profile_stream_fn stream_fn; /* instead of fn */
     void *ctx;
 };
 
@@ -19,6 +20,11 @@ static bool work_run(void *ctx, int out_fd, struct err *e)
     struct profile *p = profile_load(w->source, e);
     if (p == NULL)
         return false;
+    if (w->stream_fn != NULL) {
+        const bool done = w->stream_fn(p, w->ctx, out_fd, e);
+        profile_free(p);
+        return done;
+    }
     struct buf out;
     buf_init(&out, LIMIT_PARSER_OUTPUT_BYTES);
     const bool ok = w->fn(p, w->ctx, &out, e) && buf_ok(&out, "the result", e) &&
@@ -30,9 +36,11 @@ static bool work_run(void *ctx, int out_fd, struct err *e)
 
 #define FDS_PER_FILE 5
 
-static bool source_run(struct profile_source *s, const struct parser_limits *limits, profile_fn fn,
-                       void *ctx, struct buf *out, struct err *e)
+/* To out, or where that is NULL to out_fd. */
+static bool work_start(struct work *w, const struct parser_limits *limits, struct buf *out,
+                       int out_fd, struct err *e)
 {
+    struct profile_source *const s = w->source;
     int *fds = map_alloc((size_t)s->n_files * FDS_PER_FILE, sizeof *fds);
     for (uint32_t i = 0; i < s->n_files; i++) {
         int *of = &fds[FDS_PER_FILE * i];
@@ -42,14 +50,33 @@ static bool source_run(struct profile_source *s, const struct parser_limits *lim
         of[3] = s->files[i].index_fd;
         of[4] = s->files[i].index_out_fd;
     }
-    struct work w = {.source = s, .fn = fn, .ctx = ctx};
     const struct parser_task task = {.what = s->path.p,
                                      .keep_fds = fds,
                                      .n_keep_fds = s->n_files * FDS_PER_FILE,
                                      .fn = work_run,
-                                     .ctx = &w};
-    const bool ok = parser_run(limits, &task, out, e);
+                                     .ctx = w};
+    const bool ok =
+        out != NULL ? parser_run(limits, &task, out, e) : parser_run_to(limits, &task, out_fd, e);
     map_free(fds);
+    return ok;
+}
+
+static bool source_run(struct profile_source *s, const struct parser_limits *limits, profile_fn fn,
+                       void *ctx, struct buf *out, struct err *e)
+{
+    struct work w = {.source = s, .fn = fn, .ctx = ctx};
+    return work_start(&w, limits, out, -1, e);
+}
+
+bool profile_task_stream(const char *path, const struct parser_limits *limits, profile_stream_fn fn,
+                         void *ctx, int out_fd, struct err *e)
+{
+    struct profile_source source;
+    if (!profile_find(&source, path, e))
+        return false;
+    struct work w = {.source = &source, .stream_fn = fn, .ctx = ctx};
+    const bool ok = work_start(&w, limits, NULL, out_fd, e);
+    profile_source_release(&source);
     return ok;
 }
 
