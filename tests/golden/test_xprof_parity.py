@@ -27,7 +27,9 @@ needs_shared = pytest.mark.skipif(not JUDGE.is_file(), reason=f"no XProf answers
                                   "roofline_model*",
                                   "kernel_stats*",
                                   "cli.get_kernel_stats",
-                                  "framework_op_stats*"])
+                                  "framework_op_stats*",
+                                  "memory_profile*",
+                                  "cli.get_memory_profile"])
 def test_answers_as_xprof_does(tool):
     answers = len(list((SHARED / "data" / "xprof_goldens").glob(f"*/{tool}.json")))
     run = subprocess.run([sys.executable, JUDGE, "--tacho", TACHO, "--tool", tool,
