@@ -231,7 +231,6 @@ struct device_sums {
     struct device_sum *items;
     uint32_t n, capacity;
     struct map_u64_u32 by_device;
-    double step_ps;
 };
 
 static bool sum_device(struct device_sums *sums, const struct pod_core *c, struct arena *a)
@@ -256,7 +255,6 @@ static bool sum_devices(struct device_sums *sums, const struct pod_steps *s, str
     for (uint32_t i = 0; i < s->n; i++) {
         const struct pod_step *step = &s->items[i];
         const struct pod_list *l = step->devices.n > 0 ? &step->devices : &step->cores;
-        sums->step_ps += (double)pod_core_ps(pod_longest(&step->cores)) / s->n;
         for (uint32_t k = 0; k < l->n; k++)
             if (!sum_device(sums, &l->items[k], a))
                 return false;
@@ -280,6 +278,7 @@ bool pod_straggler(const struct pod_steps *s, struct arena *a, struct straggler 
     map_u64_u32_release(&sums.by_device);
     if (!ok)
         return arena_full(a, e);
+    out->n_devices = sums.n;
     if (sums.n < 2)
         return true;
     qsort(sums.items, sums.n, sizeof *sums.items, by_compute);
@@ -287,7 +286,6 @@ bool pod_straggler(const struct pod_steps *s, struct arena *a, struct straggler 
     const uint32_t others = sums.n - 1;
     const double median =
         (sums.items[(others - 1) / 2].compute_ps + sums.items[others / 2].compute_ps) / 2;
-    out->step_ps = sums.step_ps;
     out->compute_ps = last->compute_ps;
     out->others_ps = median;
     if (median > 0 && last->compute_ps >= median * STRAGGLER_RATIO)

@@ -77,9 +77,10 @@ str pod_core_name(const struct pod_steps *s, const struct pod_core *c, struct ar
 
 /* A device that computes longer than the others, step after step: they wait for it. */
 struct straggler {
-    const struct pod_core *core;  /* its part of the last step; NULL: there is none */
-    double compute_ps, others_ps; /* means over the steps: its own; the median of the others */
-    double step_ps;               /* mean over the steps */
+    const struct pod_core *core; /* its part of the last step; NULL: there is none */
+    uint32_t n_devices;          /* that were compared; below two there is nothing to say */
+    double compute_ps,
+        others_ps; /* means over the steps: of the slowest; the median of the others */
 };
 #define STRAGGLER_RATIO 1.1 /* of its own to that of the others, from which on it is one */
 MUST_CHECK bool pod_straggler(const struct pod_steps *s, struct arena *a, struct straggler *out,

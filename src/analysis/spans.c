@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "analysis/memo.h"
+#include "analysis/device_work.h"
 #include "analysis/op_metrics.h"
 #include "model/trace_pick.h"
 
@@ -170,19 +170,6 @@ static bool add_work(struct collector *c, const struct trace_event *ev, bool is_
 /* Of an operation: a part, or one of these. In a memo one more; 0 is not known yet. */
 enum { CORE_WORK = CORE_PARTS, CORE_OTHER /* off duty, or encloses others */ };
 
-/* "all-reduce", also "all-reduce-start" and "async-done" of an operation named so. */
-static bool is_collective(str category, str name)
-{
-    static const char *const words[] = {
-        "all-reduce",         "all-gather",           "reduce-scatter",   "all-to-all",
-        "collective-permute", "collective-broadcast", "ragged-all-to-all"};
-    const str what = str_starts(category, S("async-")) ? name : category;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (str_starts(what, str_from(words[i])))
-            return true;
-    return false;
-}
-
 static uint8_t core_part(str category, str name)
 {
     if (str_eq(category, S("infeed")))
@@ -195,7 +182,7 @@ static uint8_t core_part(str category, str name)
         return CORE_HOST_RECV;
     if (str_starts(category, S("send")) || str_starts(category, S("recv")))
         return CORE_DEVICE;
-    if (is_collective(category, name))
+    if (work_collective(str_starts(category, S("async-")) ? name : category).n > 0)
         return CORE_COLLECTIVE;
     return works(category) ? CORE_WORK : CORE_OTHER;
 }

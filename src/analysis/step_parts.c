@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/step_parts.h"
 
+#include "analysis/device_work.h"
 #include "analysis/framework_op.h"
-#include "analysis/memo.h"
 #include "model/trace_pick.h"
 
 struct work { /* of one device in one step */
@@ -53,7 +53,7 @@ static enum step_class class_of_kernel(str name)
     default:
         break;
     }
-    if (str_starts(name, S("nccl")))
+    if (work_kind_of_kernel(name) == WORK_COMM)
         return STEP_COLLECTIVE;
     return is_16_bit(name) ? STEP_COMPUTE_16 : STEP_COMPUTE_32;
 }

@@ -24,6 +24,7 @@ needs_shared = pytest.mark.skipif(not JUDGE.is_file(), reason=f"no XProf answers
                                   "op_profile*",
                                   "overview_page",
                                   "cli.get_hosts",
+                                  "input_pipeline_analyzer*",
                                   "roofline_model*",
                                   "kernel_stats*",
                                   "cli.get_kernel_stats",
