@@ -14,9 +14,9 @@
 #include "agent/tee.h"
 #include "base/clock.h"
 #include "capture/host_facts.h"
-#include "capture/secrets.h"
 #include "capture/system_metrics.h"
 #include "journal/writer.h"
+#include "model/secrets.h"
 
 #define OUTPUT_EVERY_NS (60 * NS_PER_S)
 #define DENSE_NS (5 * NS_PER_S) /* samples every second this long after the start */

@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "capture/host_facts.h"
-#include "capture/secrets.h"
+#include "capture/secrets_json.h"
 #include "capture/system_metrics.h"
 #include "cli/cli.h"
 #include "cli/run_arg.h"

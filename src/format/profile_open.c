@@ -12,6 +12,7 @@
 #include "format/index.h"
 #include "format/json_scan.h"
 #include "format/xspace.h"
+#include "model/trace_mask.h"
 
 #define SEARCH_DEPTH 8
 #define SEARCH_FOLDERS 20000
@@ -332,6 +333,7 @@ struct profile *profile_load(struct profile_source *s, struct err *e)
             profile_free(p);
             return NULL;
         }
+        trace_mask(t);
         p->traces[p->n_traces++] = t;
     }
     profile_align(p);

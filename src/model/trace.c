@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "model/trace_groups.h"
+#include "model/trace_mask.h"
 
 bool trace_event_stats(const struct trace *t, const struct trace_line *line,
                        const struct trace_event *ev, struct arena *a, struct trace_stats *out,
@@ -13,7 +14,10 @@ bool trace_event_stats(const struct trace *t, const struct trace_line *line,
     *out = (struct trace_stats){0};
     if (t->source == NULL || t->fd < 0)
         return true;
-    return t->source->event_stats(t, line, ev, a, out, e);
+    if (!t->source->event_stats(t, line, ev, a, out, e))
+        return false;
+    trace_mask_stats(*out, a);
+    return true;
 }
 
 const struct trace_event_metadata *trace_event_meta(const struct trace *t,

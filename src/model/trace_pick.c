@@ -2,6 +2,7 @@
 #include "model/trace_pick.h"
 
 #include "base/file.h"
+#include "model/secrets.h"
 
 #define AHEAD_LEAST 4096
 #define AHEAD_MOST 262144
@@ -83,6 +84,18 @@ static bool read_from(struct trace_picker *p, uint64_t pos, size_t n, struct err
     return true;
 }
 
+/* Text of the plane's dictionary was masked when the trace was loaded. */
+static void mask_values(struct trace_picker *p, str message)
+{
+    for (uint32_t i = 0; i < p->n; i++) {
+        struct trace_stat *const s = &p->values[i];
+        const bool own =
+            p->texts.chunk != NULL || (uintptr_t)s->text.p - (uintptr_t)message.p < message.n;
+        if (s->type == TRACE_STAT_STR && own)
+            s->text = secret_mask_text(&p->texts, s->text, SECRET_ALL);
+    }
+}
+
 bool trace_pick(struct trace_picker *p, const struct trace_event *ev, struct err *e)
 {
     for (uint32_t i = 0; i < p->n; i++)
@@ -96,6 +109,9 @@ bool trace_pick(struct trace_picker *p, const struct trace_event *ev, struct err
          ev->src_bytes > p->n_bytes - (ev->src - p->at)) &&
         !read_from(p, ev->src, ev->src_bytes, e))
         return false;
-    return p->trace->source->pick(p, (str){p->bytes + (ev->src - p->at), ev->src_bytes}, ev->src,
-                                  e);
+    const str message = {p->bytes + (ev->src - p->at), ev->src_bytes};
+    if (!p->trace->source->pick(p, message, ev->src, e))
+        return false;
+    mask_values(p, message);
+    return true;
 }

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "capture/secrets.h"
+#include "capture/secrets_json.h"
 
 static void test_keys(void **state)
 {
