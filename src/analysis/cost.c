@@ -380,3 +380,41 @@ struct op_cost cost_of(const struct hlo_module *m, const struct hlo_instruction 
     count_narrow_inputs(m, in, &c);
     return c;
 }
+
+/* (m, k) times (k, n), either of them perhaps transposed: k is what the operands share. */
+static int64_t contracted(const struct hlo_shape *a, const struct hlo_shape *b,
+                          const struct hlo_shape *out)
+{
+    if (a->dims.n != 2 || b->dims.n != 2 || out->dims.n != 2)
+        return 0;
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; k < 2; k++) {
+            const int64_t rows = a->dims.items[1 - i], columns = b->dims.items[1 - k];
+            if (a->dims.items[i] == b->dims.items[k] &&
+                ((out->dims.items[0] == rows && out->dims.items[1] == columns) ||
+                 (out->dims.items[0] == columns && out->dims.items[1] == rows)))
+                return a->dims.items[i];
+        }
+    return 0;
+}
+
+struct op_cost cost_of_product_call(const struct hlo_module *m, const struct hlo_instruction *in)
+{
+    const str target = in->custom_call_target;
+    const struct hlo_instruction *a = hlo_operand(m, in, 0), *b = hlo_operand(m, in, 1);
+    const struct hlo_shape *out = in->shape.n_tuple > 0 ? &in->shape.tuple[0] : &in->shape;
+    struct op_cost c = {0};
+    if (!str_eq(in->opcode, S("custom-call")) || a == NULL || b == NULL ||
+        (str_find(target, S("gemm")) < 0 && str_find(target, S("matmul")) < 0))
+        return c;
+    const int64_t k = contracted(&a->shape, &b->shape, out);
+    if (k <= 0)
+        return c;
+    c.known = true;
+    c.flops = mul(mul(2, k), hlo_shape_elements(out));
+    c.hbm_read = add(hlo_shape_bytes(&a->shape), hlo_shape_bytes(&b->shape));
+    c.hbm_write = hlo_shape_bytes(out);
+    c.bytes = add(c.hbm_read, c.hbm_write);
+    count_narrow_inputs(m, in, &c);
+    return c;
+}

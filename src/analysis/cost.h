@@ -18,6 +18,10 @@ struct op_cost {
     int64_t hbm_read, hbm_write;
 };
 
+/* What a library's matrix product (a custom call of cuBLAS and its kin) has to compute and to move, told from
+ * the shapes of its first two operands and its first result. Unknown where these are no matrices that fit. */
+struct op_cost cost_of_product_call(const struct hlo_module *m, const struct hlo_instruction *in);
+
 struct op_cost cost_of(const struct hlo_module *m, const struct hlo_instruction *in);
 
 #endif

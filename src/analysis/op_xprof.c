@@ -48,6 +48,26 @@ str op_xprof_name(const struct op_metrics *m)
     return str_starts(name, S("%")) ? str_sub(name, 1, name.n) : name;
 }
 
+str op_xprof_place(const struct op_metrics *m, struct arena *a)
+{
+    str out = {0}, head, rest = m->source_stack;
+    if (rest.n == 0)
+        return m->source_file.n == 0 ? out
+                                     : arena_printf(a, "%.*s:%lld", STR_ARG(m->source_file),
+                                                    (long long)m->source_line);
+    while (str_cut(rest, '\n', &head, &rest))
+        if (head.n > 0)
+            out = arena_printf(a, "%.*s%.*s -> ", STR_ARG(out), STR_ARG(head));
+    return out;
+}
+
+str op_xprof_core(const struct op_metrics *m)
+{
+    return m->core == OP_CORE_TENSOR   ? S("TensorCore")
+           : m->core == OP_CORE_SPARSE ? S("SparseCore")
+                                       : (str){0};
+}
+
 void op_xprof_diagnostics(struct json *j, bool no_steps)
 {
     static const struct datatable_column columns[] = {

@@ -65,11 +65,10 @@ static void look_at_planes(struct roofline *f, const struct profile *p)
         }
 }
 
-bool roofline_of(struct roofline *out, const struct profile *p, str host, struct arena *a,
-                 struct err *e)
+bool roofline_of(struct roofline *out, const struct profile *p, struct arena *a, struct err *e)
 {
     *out = (struct roofline){0};
-    if (!op_db_build_steps(&out->db, p, host, a, e))
+    if (!op_db_build_steps(&out->db, p, (str){0}, a, e))
         return false;
     const uint32_t n =
         out->db.backend == OP_BACKEND_CPU ? out->db.n_cpu_devices : out->db.n_devices;
@@ -85,4 +84,11 @@ bool roofline_of(struct roofline *out, const struct profile *p, str host, struct
 void roofline_release(struct roofline *f)
 {
     op_db_release(&f->db);
+}
+
+bool roofline_has_memory(const struct roofline *f, enum op_resource r)
+{
+    const bool is_vmem = r == OP_VMEM_READ || r == OP_VMEM_WRITE;
+    return op_peak(&f->db.device, r) > 0 &&
+           !(f->db.device.is_tpu && is_vmem && !f->has_merged_vmem);
 }

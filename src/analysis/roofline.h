@@ -3,7 +3,7 @@
  * and its kin show beside the operations of the op_db.
  *
  *     struct roofline f;
- *     if (!roofline_of(&f, profile, host, a, e)) return false;
+ *     if (!roofline_of(&f, profile, a, e)) return false;
  *     ... f.db.ops, f.whole, f.steps ...
  *     roofline_release(&f);
  *
@@ -49,9 +49,11 @@ static inline bool roofline_shows(const struct op_metrics *m, enum roofline_feed
     return f == ROOFLINE_WITH_FEEDS || !op_is_feed(m);
 }
 
-MUST_CHECK bool roofline_of(struct roofline *out, const struct profile *p, str host,
-                            struct arena *a, struct err *e);
+MUST_CHECK bool roofline_of(struct roofline *out, const struct profile *p, struct arena *a,
+                            struct err *e);
 void roofline_release(struct roofline *f);
+/* The device has that memory, and its peak is known. VMEM that is not one memory with CMEM is none to XProf. */
+bool roofline_has_memory(const struct roofline *f, enum op_resource r);
 
 /* Rows of XProf's roofline_model JSON, both tables of it. */
 struct json;

@@ -225,20 +225,19 @@ static void write_properties(struct json *j, const struct roofline *f)
         {OP_VMEM_WRITE, "peak_vmem_write_bw", "vmem_write_ridge_point", false},
     };
     const struct device_info *d = &f->db.device;
-    const bool cpu = f->db.backend == OP_BACKEND_CPU || f->db.backend == OP_BACKEND_NONE;
-    json_kstr(j, "device_type", cpu ? (str){0} : d->type);
+    json_kstr(j, "device_type", d->type);
     property(j, "peak_flop_rate", op_peak(d, OP_COMPUTE));
     for (uint32_t i = 0; i < COUNT(memories); i++) {
         if (memories[i].not_gpu && d->is_gpu)
             continue;
-        /* VMEM that is not one memory with CMEM is no resource to XProf */
-        const bool is_hidden = d->is_tpu && memories[i].r >= OP_VMEM_READ && !f->has_merged_vmem;
-        property(j, memories[i].peak, is_hidden ? 0 : op_peak(d, memories[i].r));
-        property(j, memories[i].ridge, is_hidden ? 0 : op_ridge(d, memories[i].r));
+        const bool is_shown = roofline_has_memory(f, memories[i].r);
+        property(j, memories[i].peak, is_shown ? op_peak(d, memories[i].r) : 0);
+        property(j, memories[i].ridge, is_shown ? op_ridge(d, memories[i].r) : 0);
     }
     if (d->is_gpu)
         return;
-    property(j, "has_cmem", op_peak(d, OP_CMEM_READ) > 0 || op_peak(d, OP_CMEM_WRITE) > 0);
+    property(j, "has_cmem",
+             roofline_has_memory(f, OP_CMEM_READ) || roofline_has_memory(f, OP_CMEM_WRITE));
     property(j, "has_merged_vmem", f->has_merged_vmem);
     property(j, "megacore", f->has_megacore);
     property(j, "time_scale_multiplier", f->db.backend == OP_BACKEND_TPU ? f->clock_scale : 0);

@@ -15,23 +15,20 @@ struct stats {
     struct host_ops host;
 };
 
-static bool add_hosts(struct stats *s, const struct profile *p, str host, struct err *e)
+static bool add_hosts(struct stats *s, const struct profile *p, struct err *e)
 {
     for (uint32_t i = 0; i < p->n_traces; i++)
-        if ((host.n == 0 || str_eq(p->traces[i]->host, host)) &&
-            !host_ops_add(&s->host, p->traces[i], e))
+        if (!host_ops_add(&s->host, p->traces[i], e))
             return false;
     return true;
 }
 
 static bool stats_of(const struct tool_request *r, struct arena *a, struct stats *s, struct err *e)
 {
-    const str host = tool_param(r, S("host"));
     *s = (struct stats){.host.arena = a};
-    if (!op_db_build(&s->db, r->profile, host, a, e))
+    if (!op_db_build(&s->db, r->profile, (str){0}, a, e))
         return false;
-    const bool ok =
-        framework_rows_of(&s->db, a, &s->device, e) && add_hosts(s, r->profile, host, e);
+    const bool ok = framework_rows_of(&s->db, a, &s->device, e) && add_hosts(s, r->profile, e);
     host_ops_finish(&s->host);
     if (!ok)
         op_db_release(&s->db);

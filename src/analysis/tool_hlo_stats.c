@@ -20,11 +20,6 @@ static bool is_outside(const struct op_metrics *m)
             str_find(m->long_name, S("is_host_transfer=true")) >= 0);
 }
 
-static const char *core_name(const struct op_metrics *m)
-{
-    return m->core == OP_CORE_TENSOR ? "TensorCore" : m->core == OP_CORE_SPARSE ? "SparseCore" : "";
-}
-
 /* --- our own tables ------------------------------------------------------------------------- */
 
 static void declare_columns(struct table *t)
@@ -163,7 +158,7 @@ static void xprof_row(struct json *j, const struct op_db *db, const struct op_me
     datatable_text(j, is_outside(m) ? S("Yes") : S("No"));
     datatable_text(j, S("No"));
     datatable_text(j, op_xprof_source(m, scratch));
-    datatable_text(j, str_from(core_name(m)));
+    datatable_text(j, op_xprof_core(m));
     datatable_text(j, S(""));
     datatable_number(j, 0);
     datatable_row_end(j);

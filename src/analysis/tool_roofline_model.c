@@ -170,7 +170,7 @@ static bool roofline_model_run(const struct tool_request *r, struct arena *a, st
 {
     struct roofline f;
     enum roofline_feeds feeds;
-    if (!read_feeds(r, &feeds, e) || !roofline_of(&f, r->profile, (str){0}, a, e))
+    if (!read_feeds(r, &feeds, e) || !roofline_of(&f, r->profile, a, e))
         return false;
     struct table *t = *out = table_new(a, S("roofline_model"), S("Roofline"));
     if (t != NULL) {
@@ -192,7 +192,7 @@ static bool roofline_model_xprof(const struct tool_request *r, struct arena *a, 
     struct roofline f;
     struct buf scratch;
     struct json j;
-    if (!roofline_of(&f, r->profile, (str){0}, a, e))
+    if (!roofline_of(&f, r->profile, a, e))
         return false;
     buf_init(&scratch, out->cap);
     json_init_buf(&j, out);

@@ -145,7 +145,8 @@ def test_limits_and_rates_are_bytes_where_xprofs_are_gibibytes(case):
 
 
 @needs_shared
-@pytest.mark.parametrize("tool", ["roofline_model", "framework_op_stats"])
+@pytest.mark.parametrize("tool", ["roofline_model", "framework_op_stats", "get_top_hlo_ops", "get_hlo_op_profile",
+                                  "get_profile_summary", "get_roofline_model"])
 @pytest.mark.parametrize("form", ["--json", "--xprof"])
 def test_the_same_question_has_the_same_answer(tool, form):
     for case in ("cpu_dp4", "gpu_a100_2hosts", "tpu_v6e_2core"):
@@ -266,3 +267,209 @@ def test_host_rows_of_xprof_without_time_are_allocations(case):
     else:
         assert values["host_total_time_ps"] == ours_ps
         assert values["host_idle_time_ps"] == pytest.approx(ours_ps - busy_us * 1e6, abs=1)
+
+
+def truth_operations(case):
+    """Of every operation the sums over all cores and hosts."""
+    truth, cores = truth_of(case)
+    total = collections.defaultdict(collections.Counter)
+    lists = [core["ops"] for core in cores] + [host["host"].get("cpu_ops", []) for host in truth["hosts"]]
+    for op in (op for ops in lists for op in ops):
+        total[op["name"]].update({key: op[key] for key in ("self_ps", "total_ps", "occurrences", "flops", "bytes")})
+    return total
+
+
+def moved_bytes(name, sums):
+    """A copy from one memory to another is read there and written here."""
+    return sums["bytes"] * (2 if name.startswith("copy-start") else 1)
+
+
+def xprof_rows(tool, case, table=None):
+    answered = json.loads(answer(tool, case, "--xprof"))
+    answered = answered if table is None else answered[table]
+    names = [column["id"] for column in answered["cols"]]
+    return [dict(zip(names, (cell["v"] for cell in row["c"]))) for row in answered["rows"]]
+
+
+def cli(tool, case, *params):
+    return json.loads(answer(tool, case, *params, "--xprof"))
+
+
+@needs_shared
+@pytest.mark.parametrize("case", CASES)
+def test_profile_summary_ranks_operations(case):
+    operations = sorted(truth_operations(case).items(), key=lambda item: -item[1]["self_ps"])
+    got = cli("get_profile_summary", case)
+    total = tables("op_profile", case)["op_profile"][0]["self_time_ps"] if case.startswith("cpu") else \
+        sum(core["span_ps"] for core in truth_of(case)[1])
+    if not case.startswith("cpu"):  # its span is not in the truth, its operations are
+        assert got["total_time_s"] == pytest.approx(total / 1e12, abs=5.1e-7)
+    assert [row["name"] for row in got["top_operations"]] == [name for name, _ in operations[:10]]
+    for row, (_, sums) in zip(got["top_operations"], operations):
+        assert row["self_time_s"] == pytest.approx(sums["self_ps"] / 1e12, abs=5.1e-7)
+        assert row["fraction"] == pytest.approx(row["self_time_s"] / got["total_time_s"], rel=2e-2)
+    assert got["truncated"] is True
+    assert answer("export_json", case, "--xprof") == answer("get_profile_summary", case, "--xprof")
+
+
+@needs_shared
+@pytest.mark.parametrize("case", TPU + GPU + ["mi300x_jax_conv"])
+def test_records_of_get_hlo_stats(case):
+    rows = xprof_rows("hlo_stats", case)
+    ours = {row["operation"]: row for row in tables("hlo_stats", case)["hlo_stats"]}
+    truth = truth_operations(case) if case in TPU else {}
+    records = cli("get_hlo_stats", case, "limit=-1")["records"]
+    assert [record["op_name"] for record in records] == [row["hlo_op_name"] for row in rows]
+    for record, row in zip(records, rows):
+        own = ours[record["op_name"]]
+        assert (own["source"] or ":0") == f'{record["source_file"]}:{record["source_line"]}'
+        if record["category"] == "custom-call" and own["flops_per_s"] is None:
+            assert record["flops"] is None and record["measured_memory_bw_gbs"] is None
+            continue
+        assert record["flops"] == pytest.approx(row["model_flop_rate"] * row["total_time"] * 1e3, rel=1e-9)
+        assert record["measured_memory_bw_gbs"] == pytest.approx(row["measured_memory_bw"] * 2**30 / 1e9, rel=1e-9)
+        if truth:
+            assert record["flops"] == truth[record["op_name"]]["flops"]
+    assert len(cli("get_hlo_stats", case, "limit=3")["records"]) == 3
+
+
+def brief_name(item):
+    return item["name"].partition(" [")[0].rpartition("/")[2]
+
+
+@needs_shared
+@pytest.mark.parametrize("case", TPU + GPU)
+def test_top_operations(case):
+    truth = truth_operations(case)
+    ours = {row["hlo_op_name"]: row for row in xprof_rows("hlo_stats", case)}
+    got = cli("get_top_hlo_ops", case, "limit=-1")
+    listed = {brief_name(item): item for item in got["top_by_time"]}
+    assert listed.keys() - {"IDLE"} == {name for name, sums in truth.items() if sums["total_ps"] == sums["self_ps"]}
+    for name, item in listed.items():
+        if name == "IDLE":
+            continue
+        assert item["total_self_time_ms"] == pytest.approx(truth[name]["self_ps"] / 1e9, rel=1e-12)
+        assert item["occurrences"] == truth[name]["occurrences"]
+        if case in TPU or item["flops_provenance"] == "derived_from_shapes":
+            assert (item["flops"], item["bytes_accessed"]) == \
+                (truth[name]["flops"], moved_bytes(name, truth[name])), name
+        elif item["flops_provenance"] == "opaque_custom_call":
+            assert item["flops"] is None and item["bytes_accessed"] is None
+        else:
+            assert item["flops"] == pytest.approx(ours[name]["model_flop_rate"] * ours[name]["total_time"] * 1e3)
+    sources = {name: item["flops_provenance"] for name, item in listed.items()}
+    assert {name for name, source in sources.items() if source == "derived_from_shapes"} == \
+        {name for name in listed if name.startswith("cublas-gemm")}
+    for key, field in (("top_by_flops", "flops"), ("top_by_bytes_accessed", "bytes_accessed")):
+        known = [item for item in got["top_by_time"] if item[field] is not None]
+        best = sorted(known, key=lambda item, f=field: (-item[f], -item["total_self_time_ms"]))
+        assert [item["name"] for item in got[key]] == [item["name"] for item in best]
+
+
+@needs_shared
+def test_top_operations_of_a_category():
+    assert len(cli("get_top_hlo_ops", "tpu_v6e_2core")["top_by_time"]) == 10
+    got = cli("get_top_hlo_ops", "tpu_v6e_2core", "category_filter=all-Reduce", "limit=2")
+    assert [brief_name(item) for item in got["top_by_time"]] == ["all-reduce.3", "all-reduce.2"]
+    assert (got["total_matched"], got["returned_records"], got["truncated"]) == (3, 2, True)
+    got = cli("get_top_hlo_ops", "tpu_v6e_2core", "category_filter=nothing of the kind")
+    assert got["top_by_time"] == got["top_by_flops"] == got["top_by_bytes_accessed"] == []
+    assert (got["total_matched"], got["truncated"]) == (0, False)
+
+
+@needs_shared
+@pytest.mark.parametrize("case", CASES)
+def test_categories_of_operations(case):
+    truth = truth_operations(case)
+    want = collections.defaultdict(lambda: [0, 0, 0])
+    self_ps = collections.defaultdict(dict)
+    for row in tables("hlo_stats", case)["hlo_stats"]:
+        if row["self_time_ps"] == row["total_time_ps"]:
+            sums = want[row["category"]]
+            sums[0] += 1
+            sums[1] += row["self_time_ps"]
+            sums[2] += truth[row["operation"]]["flops"]
+            self_ps[row["category"]][row["operation"]] = row["self_time_ps"]
+    got = cli("get_hlo_op_profile", case)
+    summary = {row["category"]: row for row in got["category_summary"] if row["category"] != "IDLE"}
+    assert {name: row["op_count"] for name, row in summary.items()} == {name: sums[0] for name, sums in want.items()}
+    for name, (_, total_ps, flops) in want.items():
+        assert summary[name]["total_self_time_ms"] == pytest.approx(total_ps / 1e9, abs=5.1e-5)
+        assert summary[name]["fraction_of_total_time"] == pytest.approx(
+            total_ps / 1e9 / got["total_profile_time_ms"], abs=6e-5)
+        if case in TPU:
+            assert summary[name]["total_flops"] == flops
+        for item in got["grouped_operations"][name]:
+            operation = item["name"].rpartition("/")[2]
+            assert item["category_fraction"] == pytest.approx(self_ps[name][operation] / total_ps, abs=5.1e-5)
+            if case in TPU or operation.startswith("cublas-gemm"):
+                assert (item["flops"], item["bytes_accessed"]) == \
+                    (truth[operation]["flops"], moved_bytes(operation, truth[operation]))
+
+
+def derived(case):
+    """FLOP and bytes of the matrix products of libraries, which only the generator knows."""
+    calls = [sums for name, sums in truth_operations(case).items() if name.startswith("cublas-gemm")] \
+        if case in GPU else []
+    return sum(sums["flops"] for sums in calls), sum(sums["bytes"] for sums in calls)
+
+
+@needs_shared
+@pytest.mark.parametrize("case", TPU + GPU + ["mi300x_jax_conv"])
+def test_program_of_get_roofline_model(case):
+    row = xprof_rows("roofline_model", case, 0)[0]
+    limits = json.loads(answer("roofline_model", case, "--xprof"))[0]["p"]
+    program = cli("get_roofline_model", case)["program"]
+    flops, moved = derived(case)
+    measured = row["measured_flop_rate"] + flops / row["total_time"] / 1e3
+    hbm = row["hbm_bw"] + moved / row["total_time"] * 1e6 / 2**30
+    memory = row["measured_memory_bw"] + moved / row["total_time"] * 1e6 / 2**30
+    assert program["measured_flop_rate_gflops"] == pytest.approx(measured, abs=0.0051)
+    assert program["model_flop_rate_gflops"] == pytest.approx(row["model_flop_rate"], abs=0.0051)
+    assert program["hbm_bw_gibs"] == pytest.approx(hbm, abs=0.0051)
+    assert program["measured_memory_bw_gibs"] == pytest.approx(memory, abs=0.0051)
+    assert program["bound_by"] == "HBM"
+    use = 100 * hbm / float(limits["peak_hbm_bw"])
+    for key in ("roofline_efficiency_percent", "max_mem_bw_utilization_percent", "hbm_bw_utilization_percent"):
+        assert program[key] == pytest.approx(use, abs=0.0051)
+    assert program["compute_efficiency_percent"] == pytest.approx(100 * measured / float(limits["peak_flop_rate"]),
+                                                                  abs=0.0051)
+    assert program["operational_intensity_flop_per_byte"] == pytest.approx(measured * 1e9 / memory / 2**30, rel=1e-4)
+    assert program["bottleneck_operational_intensity_flop_per_byte"] == pytest.approx(measured * 1e9 / hbm / 2**30,
+                                                                                     rel=1e-4)
+    assert program["optimal_flop_rate_gflops"] == pytest.approx(100 * measured / use, rel=1e-5)
+    opaque = {row["operation"] for row in tables("hlo_stats", case)["hlo_stats"]
+              if row["category"] == "custom-call" and row["flops_per_s"] is None and "gemm" not in row["operation"]}
+    assert program["has_opaque_custom_calls"] is bool(opaque)
+    assert program["flops_provenance"] == ("mixed" if opaque or flops else "xla_cost_model")
+    assert program["derived_flops_fraction"] == pytest.approx(flops / (measured * row["total_time"] * 1e3), abs=5.1e-5)
+
+
+@needs_shared
+@pytest.mark.parametrize("case", TPU + GPU + ["mi300x_jax_conv"])
+def test_operations_of_get_roofline_model(case):
+    whole, *rows = [row for row in xprof_rows("roofline_model", case, 0)
+                    if row["step"] == "Total" and row["include_infeed_outfeed"]]
+    limits = json.loads(answer("roofline_model", case, "--xprof"))[0]["p"]
+    got = cli("get_roofline_model", case, "top_n=-1")
+    assert [item["name"] for item in got["top_operations"]] == [row["operation"] for row in rows]
+    assert got["total_operations_analyzed"] == len(rows)
+    calls = sum(row["total_self_time"] for row in rows if row["category"] == "custom-call")
+    assert got["custom_call_share_pct"] == pytest.approx(100 * calls / whole["total_time"], abs=0.0051)
+    truth = truth_operations(case) if case in GPU else {}
+    for item, row in zip(got["top_operations"], rows):
+        if item["flops_provenance"] == "opaque_custom_call":
+            assert item["compute_efficiency_percent"] is None and item["bound_by"] == "CustomCall (opaque)"
+            continue
+        if item["flops_provenance"] == "derived_from_shapes":
+            sums = truth[item["name"]]
+            compute = sums["flops"] / sums["total_ps"] * 1e5 / float(limits["peak_flop_rate"])
+            memory = sums["bytes"] / sums["total_ps"] * 1e12 / 2**30 * 100 / float(limits["peak_hbm_bw"])
+            assert item["bound_by"] == ("HBM" if memory > compute else "Compute")
+        else:
+            compute, memory = 100 * row["compute_efficiency"], 100 * row["max_mem_bw_utilization"]
+            assert item["bound_by"] == row["bound_by"]
+        assert item["compute_efficiency_percent"] == pytest.approx(compute, abs=0.0051)
+        assert item["max_mem_bw_utilization_percent"] == pytest.approx(memory, abs=0.0051)
+        if item["roofline_efficiency_percent"] is not None:
+            assert item["roofline_efficiency_percent"] == pytest.approx(max(compute, memory), abs=0.0051)

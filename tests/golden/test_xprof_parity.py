@@ -30,7 +30,13 @@ needs_shared = pytest.mark.skipif(not JUDGE.is_file(), reason=f"no XProf answers
                                   "cli.get_kernel_stats",
                                   "framework_op_stats*",
                                   "memory_profile*",
-                                  "cli.get_memory_profile"])
+                                  "cli.get_memory_profile",
+                                  "cli.get_device_information",
+                                  "cli.get_hlo_op_profile",
+                                  "cli.get_hlo_stats",
+                                  "cli.get_profile_summary",
+                                  "cli.get_roofline_model",
+                                  "cli.get_top_hlo_ops"])
 def test_answers_as_xprof_does(tool):
     answers = len(list((SHARED / "data" / "xprof_goldens").glob(f"*/{tool}.json")))
     run = subprocess.run([sys.executable, JUDGE, "--tacho", TACHO, "--tool", tool,
