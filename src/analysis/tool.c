@@ -116,6 +116,13 @@ static bool tool_narrow(const struct tool_request *r, struct arena *a, struct to
     return selection_view(&s, r->profile, a, &out->profile, e);
 }
 
+static bool too_large(const struct tool *tool, const struct buf *out, struct err *e)
+{
+    err_set(e, ERR_LIMIT, "the answer of tool '%s' is larger than %zu bytes", tool->name, out->cap);
+    return *tool->parameters == '\0' ||
+           err_hint(e, "ask for a part of it with its parameters: %s", tool->parameters);
+}
+
 bool tool_print(const struct tool *tool, const struct tool_request *r, enum tool_format format,
                 struct buf *out, struct err *e)
 {
@@ -134,6 +141,10 @@ bool tool_print(const struct tool *tool, const struct tool_request *r, enum tool
     else if (ok)
         ok = tool_print_tables(tool, &part, &a, format, out, e);
     arena_release(&a);
+    if (out->overflow) {
+        (void)!too_large(tool, out, e);
+        return false;
+    }
     return ok;
 }
 

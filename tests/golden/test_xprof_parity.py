@@ -36,7 +36,11 @@ needs_shared = pytest.mark.skipif(not JUDGE.is_file(), reason=f"no XProf answers
                                   "cli.get_hlo_stats",
                                   "cli.get_profile_summary",
                                   "cli.get_roofline_model",
-                                  "cli.get_top_hlo_ops"])
+                                  "cli.get_top_hlo_ops",
+                                  "cli.inspect_capture",
+                                  "cli.list_xplane_events",
+                                  "cli.aggregate_xplane_events",
+                                  "tool_names"])
 def test_answers_as_xprof_does(tool):
     answers = len(list((SHARED / "data" / "xprof_goldens").glob(f"*/{tool}.json")))
     run = subprocess.run([sys.executable, JUDGE, "--tacho", TACHO, "--tool", tool,
