@@ -161,23 +161,22 @@ static bool view_summary(const struct tool_request *r, struct json *j)
 
 /* The event at index on the line. */
 static bool event_at(const struct trace *t, const struct trace_line *line, uint64_t index,
-                     struct arena *a, struct trace_event *out, struct err *e)
+                     struct trace_event *out, struct err *e)
 {
     if (index >= line->n_events)
         return err_set(e, ERR_NOT_FOUND, "the line has no event %llu", (unsigned long long)index);
     uint32_t g = line->first_group;
     while (g < line->first_group + line->n_groups && index >= t->groups->items[g].n_events)
         index -= t->groups->items[g++].n_events;
-    const struct arena_mark m = arena_mark(a);
-    struct trace_event *events = ARENA_ARRAY(a, struct trace_event, t->groups->items[g].n_events);
-    if (events == NULL)
-        return arena_full(a, e);
-    if (!trace_groups_read(t->groups, g, events, e))
-        return false;
-    *out = events[index];
-    out->start_ps += line->base_ps;
-    arena_reset(a, m);
-    return true;
+    struct trace_group_view v = {0};
+    const bool ok = trace_group_view_open(&v, t->groups, g, e);
+    if (ok) {
+        uint64_t src_end = trace_group_src_end(&v, (uint32_t)index);
+        trace_group_unpack(&v, (uint32_t)index, 1, &src_end, out);
+        out->start_ps += line->base_ps;
+    }
+    trace_group_view_release(&v);
+    return ok;
 }
 
 static bool view_event(const struct tool_request *r, struct arena *a, struct json *j, struct err *e)
@@ -192,7 +191,7 @@ static bool view_event(const struct tool_request *r, struct arena *a, struct jso
     if (l >= t->n_lines)
         return err_set(e, ERR_NOT_FOUND, "the target has no such line");
     const struct trace_line *line = &t->lines[l];
-    if (!event_at(t, line, index, a, &ev, e) || !trace_event_stats(t, line, &ev, a, &stats, e))
+    if (!event_at(t, line, index, &ev, e) || !trace_event_stats(t, line, &ev, a, &stats, e))
         return false;
     const struct trace_event_metadata *m = trace_event_meta(t, line, &ev);
     json_object(j);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "base/limits.h"
-#include "cli/cli.h"
+#include "cli/profile_limits.h"
 #include "cli/table_out.h"
 #include "jobs/profile_task.h"
 
@@ -60,15 +60,15 @@ static enum tool_format format_of(enum cli_output output)
     return TOOL_TEXT;
 }
 
-static bool tool_run_and_print(const struct cli *cli, const struct tool *tool, const char *path,
+static bool tool_run_and_print(struct cli *cli, const struct tool *tool, const char *path,
                                const struct tool_param *params, uint32_t n, struct err *e)
 {
-    const struct parser_limits limits = {
-        .memory_bytes = (uint64_t)config_number(cli->config, CONFIG_FIELD_parser_memory),
-        .cpu_s = (uint64_t)config_number(cli->config, CONFIG_FIELD_parser_cpu) / 1000000000u};
+    struct profile_limits limits;
+    profile_limits_of(cli, &limits);
     struct buf out;
     buf_init(&out, LIMIT_PARSER_OUTPUT_BYTES);
-    bool ok = profile_task_tool(path, &limits, tool, params, n, format_of(cli->output), &out, e);
+    bool ok =
+        profile_task_tool(path, &limits.parser, tool, params, n, format_of(cli->output), &out, e);
     if (ok && (fwrite(out.p, 1, out.n, stdout) != out.n || fflush(stdout) != 0))
         ok = err_sys(e, "cannot print");
     buf_release(&out);

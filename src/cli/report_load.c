@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/limits.h"
+#include "cli/profile_limits.h"
 #include "cli/run_arg.h"
 #include "format/profile_open.h"
 #include "goodput/ledger_build.h"
@@ -21,14 +22,14 @@ static void copy_notes(struct report_loaded *l)
 
 static bool load_facts(struct cli *cli, const char *path, struct report_loaded *l, struct err *e)
 {
-    const struct parser_limits limits = {
-        .memory_bytes = (uint64_t)config_number(cli->config, CONFIG_FIELD_parser_memory)};
+    struct profile_limits limits;
     struct profile_source s;
     if (!profile_find(&s, path, e))
         return false;
     l->profile = arena_str(&l->facts_arena, s.name);
     profile_source_release(&s);
-    l->has_facts = profile_task_facts(path, &limits, &l->facts_arena, &l->facts, e);
+    profile_limits_of(cli, &limits);
+    l->has_facts = profile_task_facts(path, &limits.parser, &l->facts_arena, &l->facts, e);
     return l->has_facts;
 }
 

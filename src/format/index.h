@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The index of one XSpace, `<target>.tacho`: what loading it found, so that nobody decodes it twice.
  *
- *   header ─ row-group blocks ─ trace block ─ plane blocks ─ directory ─ footer
+ *   header ─ row groups ─ trace block ─ plane blocks ─ directory ─ footer
  *
- * Every block is compressed (zstd) and checksummed (crc32c) by itself and is read with one pread. A
- * loaded index is the same struct trace that xspace_load() makes: row groups are fetched one at a
- * time when a cursor comes to them, arguments of events come from the XSpace. It belongs to one
+ * Row groups are written while the XSpace is decoded (format/index_store.h), the rest when it is whole. Every
+ * block is checksummed (crc32c) by itself, compressed (zstd) where that pays, and read with one pread. A loaded
+ * index is the same struct trace that xspace_load() makes: row groups are fetched one at a time when a cursor
+ * comes to them, arguments of events come from their side columns, else from the XSpace. It belongs to one
  * XSpace (size, modification time, checksum of its ends) and is refused for any other; deleting it
  * costs time only. Source: docs/formats/index.md.
  *
@@ -32,11 +33,10 @@ struct index_identity {
 /* Taken before the XSpace is decoded: then an index of what changed meanwhile is never taken for good. */
 MUST_CHECK bool index_identify(int xspace_fd, struct index_identity *out, struct err *e);
 
-/* Writes the index of t, loaded from the XSpace `of`, at the begin of fd. Borrows all; nobody else may
- * use t meanwhile. Until its last write the file is no index. Fails with ERR_IO, and ERR_LIMIT when a
- * dictionary is too large. */
-MUST_CHECK bool index_write(int fd, struct trace *t, const struct index_identity *of,
-                            struct err *e);
+/* Makes an index of the file that t was loaded with (struct xspace_options, index_fd): writes what is missing behind
+ * its row groups. `of` is the XSpace. Nobody else may use t meanwhile. Until its last write the file is no index. Fails
+ * with ERR_IO, and ERR_LIMIT when a dictionary is too large. */
+MUST_CHECK bool index_end(struct trace *t, const struct index_identity *of, struct err *e);
 /* True when fd ends as an index does, in a version that we read, made from the XSpace as it is now. Reads
  * a few bytes of both. */
 bool index_is_of(int fd, int xspace_fd);

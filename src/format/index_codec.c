@@ -2,6 +2,8 @@
 #include "base/limits.h"
 #include "format/index_internal.h"
 
+#define GROUP_BYTES 48 /* of one row group in the trace block */
+
 static void walk_bytes(struct index_walk *w, void *p, size_t n)
 {
     if (w->out != NULL) {
@@ -141,6 +143,16 @@ static void walk_line(struct index_walk *w, struct trace_line *l)
     index_walk_u32(w, &l->first_group);
     index_walk_u32(w, &l->n_groups);
     index_walk_u64(w, &l->base_ps);
+    index_walk_u32(w, &l->first_level);
+    index_walk_u32(w, &l->n_levels);
+}
+
+static void walk_level(struct index_walk *w, struct trace_level *l)
+{
+    index_walk_u32(w, &l->bucket_log2);
+    index_walk_u32(w, &l->first_group);
+    index_walk_u32(w, &l->n_groups);
+    index_walk_u64(w, &l->n_rows);
 }
 
 static void walk_plane_head(struct index_walk *w, struct trace_plane *p)
@@ -157,13 +169,13 @@ static void walk_plane_head(struct index_walk *w, struct trace_plane *p)
     p->ordinal = (int32_t)ordinal;
 }
 
-/* The row groups' counts and ranges; they are allocated as trace_groups_free() wants them. */
+/* Where the row groups lie and what is in them; they are allocated as trace_groups_free() wants them. */
 static void walk_groups(struct index_walk *w, struct trace_groups *g)
 {
     uint32_t n = g->n;
     index_walk_u32(w, &n);
     if (w->out == NULL) {
-        w->bad = w->bad || n > (w->in.n - w->at) / 32;
+        w->bad = w->bad || n > (w->in.n - w->at) / GROUP_BYTES;
         n = w->bad ? 0 : n;
         g->items = calloc(n == 0 ? 1 : n, sizeof *g->items);
         must(g->items != NULL);
@@ -175,6 +187,9 @@ static void walk_groups(struct index_walk *w, struct trace_groups *g)
         index_walk_u64(w, &g->items[i].first_start_ps);
         index_walk_u64(w, &g->items[i].last_start_ps);
         index_walk_u64(w, &g->items[i].max_end_ps);
+        index_walk_u64(w, &g->items[i].offset);
+        index_walk_u32(w, &g->items[i].stored_bytes);
+        index_walk_u32(w, &g->items[i].crc);
     }
 }
 
@@ -194,9 +209,12 @@ void index_walk_trace(struct index_walk *w, struct trace *t)
     t->planes = walk_array(w, t->planes, &t->n_planes, 28, sizeof *t->planes);
     for (uint32_t i = 0; i < t->n_planes; i++)
         walk_plane_head(w, &t->planes[i]);
-    t->lines = walk_array(w, t->lines, &t->n_lines, 92, sizeof *t->lines);
+    t->lines = walk_array(w, t->lines, &t->n_lines, 100, sizeof *t->lines);
     for (uint32_t i = 0; i < t->n_lines; i++)
         walk_line(w, &t->lines[i]);
+    t->levels = walk_array(w, t->levels, &t->n_levels, 20, sizeof *t->levels);
+    for (uint32_t i = 0; i < t->n_levels; i++)
+        walk_level(w, &t->levels[i]);
     walk_groups(w, t->groups);
 }
 
@@ -268,17 +286,31 @@ void index_walk_plane(struct index_walk *w, struct trace_plane *p)
     walk_map(w, &p->stat_name_by_id, p->n_stat_names);
 }
 
+/* The events of groups [first, first + n), or UINT64_MAX when these are not there. */
+static uint64_t groups_events(const struct trace *t, uint32_t first, uint32_t n)
+{
+    uint64_t events = 0;
+    if (first > t->groups->n || n > t->groups->n - first)
+        return UINT64_MAX;
+    for (uint32_t g = 0; g < n; g++)
+        events += t->groups->items[first + g].n_events;
+    return events;
+}
+
 static bool line_check(const struct trace *t, uint32_t l)
 {
     const struct trace_line *line = &t->lines[l];
-    uint64_t n = 0;
-    if (line->plane_index >= t->n_planes || line->first_group > t->groups->n ||
-        line->n_groups > t->groups->n - line->first_group)
+    if (line->plane_index >= t->n_planes || line->first_level > t->n_levels ||
+        line->n_levels > t->n_levels - line->first_level)
         return false;
     const struct trace_plane *p = &t->planes[line->plane_index];
-    for (uint32_t g = 0; g < line->n_groups; g++)
-        n += t->groups->items[line->first_group + g].n_events;
-    return n == line->n_events && l >= p->first_line && l - p->first_line < p->n_lines;
+    for (uint32_t i = line->first_level; i < line->first_level + line->n_levels; i++)
+        if (t->levels[i].bucket_log2 > 63 ||
+            groups_events(t, t->levels[i].first_group, t->levels[i].n_groups) !=
+                t->levels[i].n_rows)
+            return false;
+    return groups_events(t, line->first_group, line->n_groups) == line->n_events &&
+           l >= p->first_line && l - p->first_line < p->n_lines;
 }
 
 bool index_trace_check(const struct trace *t, struct err *e)
@@ -288,7 +320,8 @@ bool index_trace_check(const struct trace *t, struct err *e)
     for (uint32_t i = 0; i < t->groups->n; i++) {
         const struct trace_group *g = &t->groups->items[i];
         ok = ok && g->n_events > 0 && g->n_events <= LIMIT_TRACE_GROUP_EVENTS &&
-             g->n_bytes <= TRACE_GROUP_BYTES_MAX(g->n_events);
+             g->n_bytes <= LIMIT_INDEX_BLOCK_BYTES && g->stored_bytes > 0 &&
+             g->stored_bytes <= g->n_bytes;
     }
     for (uint32_t i = 0; i < t->n_planes; i++) {
         ok = ok && t->planes[i].first_line <= t->n_lines &&

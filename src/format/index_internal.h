@@ -13,19 +13,14 @@
 #define INDEX_HEADER_BYTES 16
 #define INDEX_FOOTER_BYTES 72
 /* Raised when the layout changes, or when the same XSpace is to be loaded to something else. */
-#define INDEX_VERSION 1
+#define INDEX_VERSION 2
 #define INDEX_FEATURES 0u /* required-feature bits that we understand */
 
-enum index_block_kind {
-    INDEX_BLOCK_GROUP = 1,
-    INDEX_BLOCK_TRACE = 2,
-    INDEX_BLOCK_PLANE = 3,
-    INDEX_BLOCK_DIRECTORY = 4
-};
+enum index_block_kind { INDEX_BLOCK_TRACE = 2, INDEX_BLOCK_PLANE = 3, INDEX_BLOCK_DIRECTORY = 4 };
 
 struct index_block {
     uint32_t kind; /* others than those above are passed over */
-    uint32_t id;   /* of the row group or plane */
+    uint32_t id;   /* of the plane */
     uint64_t offset;
     uint32_t packed_bytes, raw_bytes, crc; /* crc32c of the packed bytes */
 };

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "format/index_internal.h"
+#include "format/index_store.h"
 #include "format/xspace_internal.h"
 
 #define ENDS_BYTES 65536
@@ -15,8 +16,6 @@
 struct reader {
     int fd; /* owned */
     uint64_t size_bytes;
-    struct index_block *groups; /* by row group; in the trace's arena */
-    uint32_t n_groups;
 };
 
 bool index_identify(int xspace_fd, struct index_identity *out, struct err *e)
@@ -103,10 +102,10 @@ static bool block_take(const struct reader *r, const struct index_block *b, stru
     return raw == NULL ? arena_full(a, e) : block_read(r->fd, r->size_bytes, b, raw, e);
 }
 
-static bool group_fetch(void *ctx, uint32_t group, uint8_t *out, struct err *e)
+static bool group_fetch(void *ctx, const struct trace_group *g, uint8_t *out, struct err *e)
 {
     const struct reader *r = ctx;
-    return block_read(r->fd, r->size_bytes, &r->groups[group], out, e);
+    return index_fetch(r->fd, r->size_bytes, g, out, e);
 }
 
 static void reader_free(void *ctx)
@@ -155,38 +154,31 @@ static bool trace_block_read(const struct reader *r, const struct directory *d, 
     return err_set(e, ERR_PARSE, "the index has no trace block");
 }
 
-/* Every plane's dictionary and every row group's place, each exactly once. */
-static bool blocks_read(struct reader *r, const struct directory *d, struct trace *t,
+/* Every plane's dictionary, each exactly once. */
+static bool planes_read(struct reader *r, const struct directory *d, struct trace *t,
                         bool lines_only, struct err *e)
 {
-    uint64_t n_planes = 0, n_groups = 0;
+    uint64_t n_planes = 0;
     uint8_t *seen = ARENA_ARRAY(&t->arena, uint8_t, (size_t)t->n_planes + 1);
-    r->n_groups = t->groups->n;
-    r->groups = ARENA_ARRAY(&t->arena, struct index_block, (size_t)r->n_groups + 1);
-    if (r->groups == NULL || seen == NULL)
+    if (seen == NULL)
         return arena_full(&t->arena, e);
     for (uint32_t i = 0; i < d->n; i++) {
         const struct index_block *b = &d->items[i];
         str raw;
-        if (b->kind == INDEX_BLOCK_GROUP && b->id < r->n_groups && r->groups[b->id].kind == 0 &&
-            b->raw_bytes == t->groups->items[b->id].n_bytes) {
-            r->groups[b->id] = *b;
-            n_groups++;
-        } else if (b->kind == INDEX_BLOCK_PLANE && b->id < t->n_planes && !seen[b->id]) {
-            seen[b->id] = 1;
-            n_planes++;
-            if (lines_only && t->planes[b->id].n_lines == 0)
-                continue;
-            if (!block_take(r, b, &t->arena, &raw, e))
-                return false;
-            struct index_walk w = {.in = raw, .a = &t->arena};
-            index_walk_plane(&w, &t->planes[b->id]);
-            if (!index_walk_ok(&w, "a dictionary", e))
-                return false;
-        }
+        if (b->kind != INDEX_BLOCK_PLANE || b->id >= t->n_planes || seen[b->id])
+            continue;
+        seen[b->id] = 1;
+        n_planes++;
+        if (lines_only && t->planes[b->id].n_lines == 0)
+            continue;
+        if (!block_take(r, b, &t->arena, &raw, e))
+            return false;
+        struct index_walk w = {.in = raw, .a = &t->arena};
+        index_walk_plane(&w, &t->planes[b->id]);
+        if (!index_walk_ok(&w, "a dictionary", e))
+            return false;
     }
-    return (n_planes == t->n_planes && n_groups == r->n_groups) ||
-           err_set(e, ERR_PARSE, "the index lacks a block");
+    return n_planes == t->n_planes || err_set(e, ERR_PARSE, "the index lacks a block");
 }
 
 static bool trace_read(struct trace *t, struct reader *r, bool lines_only, struct err *e)
@@ -195,7 +187,7 @@ static bool trace_read(struct trace *t, struct reader *r, bool lines_only, struc
     struct directory d = {0};
     if (!footer_read(r->fd, &f, &r->size_bytes, e) || !footer_is_of(&f, t->fd, e) ||
         !directory_read(r, &f, &t->arena, &d, e) || !trace_block_read(r, &d, t, e) ||
-        !blocks_read(r, &d, t, lines_only, e))
+        !planes_read(r, &d, t, lines_only, e))
         return false;
     if (t->host.n == 0 && t->n_hostnames > 0)
         t->host = t->hostnames[0];
@@ -212,10 +204,8 @@ struct trace *index_load(int fd, int xspace_fd, const struct index_options *o, s
     t->source = &xspace_source;
     t->file = arena_str(&t->arena, o->file);
     t->host = arena_str(&t->arena, o->host);
-    t->groups = trace_groups_new(-1, 0);
-    t->groups->fetch = group_fetch;
-    t->groups->fetch_free = reader_free;
-    t->groups->fetch_ctx = r;
+    t->groups = trace_groups_new();
+    t->groups->store = (struct trace_store){.fetch = group_fetch, .free = reader_free, .ctx = r};
     if (trace_read(t, r, o->lines_only, e))
         return t;
     err_wrap(e, "cannot read the index of '%.*s'", STR_ARG(o->file));

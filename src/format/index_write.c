@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "format/index_internal.h"
+#include "format/index_store.h"
 
 /* Packed columns gain little from a higher level, and the writer waits for it. */
 #define ZSTD_LEVEL 1
@@ -57,17 +58,6 @@ static bool block_add(struct writer *w, uint32_t kind, uint32_t id, str raw, str
     return index_walk_ok(&entry, "the directory", e);
 }
 
-static bool groups_add(struct writer *w, const struct trace *t, struct err *e)
-{
-    uint8_t *raw = map_alloc(TRACE_GROUP_BYTES_MAX(LIMIT_TRACE_GROUP_EVENTS), 1);
-    bool ok = true;
-    for (uint32_t g = 0; g < t->groups->n && ok; g++)
-        ok = trace_groups_raw(t->groups, g, raw, e) &&
-             block_add(w, INDEX_BLOCK_GROUP, g, (str){(char *)raw, t->groups->items[g].n_bytes}, e);
-    map_free(raw);
-    return ok;
-}
-
 static bool dictionaries_add(struct writer *w, struct trace *t, struct err *e)
 {
     struct buf raw;
@@ -96,7 +86,6 @@ static bool header_write(struct writer *w, struct err *e)
     index_walk_u32(&walk, &version);
     index_walk_u32(&walk, &features);
     const bool ok = index_walk_ok(&walk, "the header", e) && file_pwrite_all(w->fd, b.p, b.n, 0, e);
-    w->at = INDEX_HEADER_BYTES;
     buf_release(&b);
     return ok || err_wrap(e, "cannot write the index");
 }
@@ -121,14 +110,16 @@ static bool footer_write(struct writer *w, const struct index_identity *of, stru
     return ok;
 }
 
-bool index_write(int fd, struct trace *t, const struct index_identity *of, struct err *e)
+bool index_end(struct trace *t, const struct index_identity *of, struct err *e)
 {
-    struct writer w = {.fd = fd, .zstd = ZSTD_createCCtx()};
+    const struct index_store *store = t->groups->store.ctx;
+    struct writer w = {.fd = index_store_fd(store), .zstd = ZSTD_createCCtx()};
     must(w.zstd != NULL);
     buf_init(&w.packed, ZSTD_compressBound(LIMIT_INDEX_BLOCK_BYTES) + 1);
     buf_init(&w.blocks, LIMIT_INDEX_BLOCK_BYTES);
-    const bool ok = header_write(&w, e) && groups_add(&w, t, e) && dictionaries_add(&w, t, e) &&
-                    footer_write(&w, of, e);
+    bool ok = header_write(&w, e);
+    w.at = index_store_end(store);
+    ok = ok && dictionaries_add(&w, t, e) && footer_write(&w, of, e);
     buf_release(&w.packed);
     buf_release(&w.blocks);
     ZSTD_freeCCtx(w.zstd);

@@ -290,20 +290,32 @@ static int file_take(struct profile_file *f, struct err *e)
     return fd;
 }
 
-static struct trace *file_decode(struct profile_file *f, struct err *e)
+static struct trace *file_decode(const struct profile_source *s, struct profile_file *f,
+                                 struct err *e)
 {
-    const struct xspace_options o = {
-        .file = str_from(f->path), .host = f->host, .spill_fd = f->spill_fd};
-    f->spill_fd = -1;
-    const int fd = file_take(f, e);
+    struct xspace_options o = {.file = str_from(f->path),
+                               .host = f->host,
+                               .spill_fd = f->spill_fd,
+                               .index_fd = f->index_out_fd,
+                               .n_threads = s->n_threads};
     struct err ignored = {0};
     struct index_identity of;
-    const bool known = fd >= 0 && f->index_out_fd >= 0 && index_identify(fd, &of, &ignored);
-    struct trace *t = fd < 0 ? NULL : xspace_load(fd, &o, e);
-    if (fd < 0 && o.spill_fd >= 0)
-        close(o.spill_fd);
+    const int fd = file_take(f, e);
+    f->spill_fd = f->index_out_fd = -1;
+    if (fd < 0) {
+        const int left[] = {o.spill_fd, o.index_fd};
+        for (size_t i = 0; i < 2; i++)
+            if (left[i] > 0)
+                close(left[i]);
+        return NULL;
+    }
+    if (o.index_fd > 0 && !index_identify(fd, &of, &ignored)) {
+        close(o.index_fd);
+        o.index_fd = -1;
+    }
+    struct trace *t = xspace_load(fd, &o, e);
     /* without an index the next one decodes again: whoever keeps it looks */
-    if (t != NULL && known && !index_write(f->index_out_fd, t, &of, &ignored))
+    if (t != NULL && o.index_fd > 0 && !index_end(t, &of, &ignored))
         trace_note(t, S("no_index"), 1, "the profile's index could not be written");
     return t;
 }
@@ -312,7 +324,7 @@ static struct trace *file_load(const struct profile_source *s, struct profile_fi
                                struct err *e)
 {
     if (f->index_fd < 0)
-        return file_decode(f, e);
+        return file_decode(s, f, e);
     const struct index_options o = {
         .file = str_from(f->path), .host = f->host, .lines_only = s->lines_only};
     const int index_fd = f->index_fd, fd = f->fd;

@@ -37,7 +37,8 @@ struct profile_source {
     str path; /* what the user named */
     struct profile_file *files;
     uint32_t n_files, capacity;
-    bool lines_only; /* what format/index.h says of it */
+    bool lines_only;    /* what format/index.h says of it */
+    unsigned n_threads; /* that decode; 0 or 1: the calling one alone */
 };
 
 MUST_CHECK bool profile_find(struct profile_source *s, const char *path, struct err *e);

@@ -10,7 +10,6 @@
 #include "format/xspace_internal.h"
 
 #define WINDOW_SKIM_BYTES 65536
-#define WINDOW_LINE_BYTES (1 << 20)
 /* Line times at or above it (March 1973) are nanoseconds since 1970, below it since some start. */
 #define EPOCH_LEAST_NS INT64_C(100000000000000000)
 /* Furthest that a line may begin after the trace's origin (50 days). */
@@ -32,7 +31,7 @@ const uint8_t *window_at(struct window *w, uint64_t pos, size_t n, struct err *e
         free(w->buf);
         w->n = 0;
         w->alloc = 0;
-        w->buf = malloc(want);
+        w->buf = malloc(want + WINDOW_SLACK);
         if (w->buf == NULL) {
             err_at(e, ERR_LIMIT, pos, "a field of %zu bytes does not fit in memory", n);
             return NULL;
@@ -42,6 +41,7 @@ const uint8_t *window_at(struct window *w, uint64_t pos, size_t n, struct err *e
     w->n = 0;
     if (!file_pread_all(w->fd, w->buf, want, pos, e))
         return NULL;
+    memset(w->buf + want, 0, WINDOW_SLACK);
     w->base = pos;
     w->n = want;
     return w->buf;
@@ -539,14 +539,26 @@ static bool space_read(struct xspace_reader *r, struct err *e)
     struct trace *t = r->trace;
     if (!file_size(t->fd, &r->window.size, e) || !head_check(r, e) || !space_skim(r, e))
         return false;
-    r->window.ahead = WINDOW_LINE_BYTES;
-    for (uint32_t i = 0; i < t->n_lines; i++)
-        if (!xspace_line_decode(r, i, e))
-            return false;
+    if (!xspace_lines_decode(r, e))
+        return false;
     trace_place(t);
     if (t->host.n == 0 && t->n_hostnames > 0)
         t->host = t->hostnames[0];
     return true;
+}
+
+/* Row groups go to the index that is being made, else to the temporary file, else they stay in memory. */
+static void place_groups(struct xspace_reader *r, const struct xspace_options *o)
+{
+    const int fd = o->index_fd > 0 ? o->index_fd : o->spill_fd;
+    r->sort_fd = o->spill_fd;
+    r->keeps_all = o->index_fd > 0;
+    if (fd < 0)
+        return;
+    /* in a temporary file sorted runs and row groups would overwrite each other */
+    r->sort_fd = r->keeps_all ? o->spill_fd : -1;
+    r->store = index_store_new(fd);
+    r->trace->groups->store = index_store_of(r->store);
 }
 
 struct trace *xspace_load(int fd, const struct xspace_options *o, struct err *e)
@@ -557,11 +569,14 @@ struct trace *xspace_load(int fd, const struct xspace_options *o, struct err *e)
     t->source = &xspace_source;
     t->file = arena_str(&t->arena, o->file);
     t->host = arena_str(&t->arena, o->host);
-    t->groups = trace_groups_new(o->spill_fd, LIMIT_TRACE_IN_FLIGHT_BYTES);
-    struct xspace_reader r = {.trace = t, .window = {.fd = fd, .ahead = WINDOW_SKIM_BYTES}};
+    t->groups = trace_groups_new();
+    struct xspace_reader r = {
+        .trace = t, .window = {.fd = fd, .ahead = WINDOW_SKIM_BYTES}, .n_threads = o->n_threads};
+    place_groups(&r, o);
     const bool ok = space_read(&r, e);
     window_release(&r.window);
-    free(r.run);
+    if (r.keeps_all && o->spill_fd >= 0)
+        close(o->spill_fd);
     if (ok)
         return t;
     err_wrap(e, "cannot open '%.*s'", STR_ARG(o->file));

@@ -24,28 +24,51 @@ static const char *beside_path(struct profile_source *s, const struct profile_fi
     return name.p == NULL || dir == NULL ? NULL : path_join(&s->arena, dir, name);
 }
 
-static const char *cache_path(struct profile_source *s, const struct profile_file *f,
-                              const char *dir)
+/* The cache folder; NULL when there is none. */
+static const char *cache_root(struct arena *a, const struct index_places *places)
 {
     const char *root = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    if (places->cache[0] != '\0')
+        return places->cache;
+    if (root != NULL && root[0] == '/')
+        return path_join(a, root, S("tachograph"));
+    return home == NULL || home[0] != '/' ? NULL : path_join(a, home, S(".cache/tachograph"));
+}
+
+const char *index_cache_folder(struct arena *a, const struct index_places *places, const char *name)
+{
+    struct err ignored = {0};
+    const char *root = cache_root(a, places);
+    const char *dir = root == NULL ? NULL : path_join(a, root, str_from(name));
+    return dir != NULL && dir_make(dir, 0700, &ignored) ? dir : NULL;
+}
+
+static const char *cache_path(struct profile_source *s, const char *real,
+                              const struct index_places *places)
+{
     uint8_t digest[SHA256_BYTES];
     char hex[SHA256_HEX];
     struct sha256 sum;
-    char *real = realpath(f->path, NULL);
-    if (real == NULL)
+    const char *root = cache_root(&s->arena, places);
+    if (root == NULL)
         return NULL;
     sha256_init(&sum);
     sha256_add(&sum, real, strlen(real));
     sha256_end(&sum, digest);
     sha256_hex(digest, hex);
-    free(real);
-    if (dir[0] != '\0')
-        return arena_printf(&s->arena, "%s/%s.tacho", dir, hex).p;
-    if (root != NULL && root[0] == '/')
-        return arena_printf(&s->arena, "%s/tachograph/%s.tacho", root, hex).p;
-    return home == NULL || home[0] != '/'
-               ? NULL
-               : arena_printf(&s->arena, "%s/.cache/tachograph/%s.tacho", home, hex).p;
+    return arena_printf(&s->arena, "%s/%s.tacho", root, hex).p;
+}
+
+/* Beside a file that is not in the data folder nothing is written. */
+static bool is_ours(const char *real, const struct index_places *places)
+{
+    if (places->data == NULL)
+        return true;
+    char *data = realpath(places->data, NULL);
+    const size_t n = data == NULL ? 0 : strlen(data);
+    const bool inside = n > 0 && strncmp(real, data, n) == 0 && real[n] == '/';
+    free(data);
+    return inside;
 }
 
 static bool place_read(struct profile_file *f, const char *path)
@@ -81,11 +104,16 @@ static void file_lock(int fd)
         nanosleep(&pause, NULL);
 }
 
-static void file_find(struct profile_source *s, struct profile_file *f, const char *cache_dir,
-                      bool fresh)
+static void file_find(struct profile_source *s, struct profile_file *f,
+                      const struct index_places *places, bool fresh)
 {
     struct err ignored = {0};
-    const char *beside = beside_path(s, f), *cache = cache_path(s, f, cache_dir);
+    char *real = realpath(f->path, NULL);
+    if (real == NULL)
+        return;
+    const char *beside = is_ours(real, places) ? beside_path(s, f) : NULL;
+    const char *cache = cache_path(s, real, places);
+    free(real);
     if (!fresh && (place_read(f, beside) || place_read(f, cache)))
         return;
     file_lock(f->fd);
@@ -100,11 +128,13 @@ static void file_find(struct profile_source *s, struct profile_file *f, const ch
         place_write(s, f, cache);
 }
 
-void index_place_find(struct profile_source *s, const char *cache_dir, bool fresh)
+void index_place_find(struct profile_source *s, const struct index_places *places, bool fresh)
 {
     for (uint32_t i = 0; i < s->n_files; i++)
-        if (s->files[i].import_fd < 0) /* an imported file's XSpace is gone when it has been read */
-            file_find(s, &s->files[i], cache_dir, fresh);
+        if (s->files[i].import_fd <
+                0 && /* an imported file's XSpace is gone when it has been read */
+            s->files[i].size_bytes >= places->least_bytes)
+            file_find(s, &s->files[i], places, fresh);
 }
 
 static void file_keep(struct profile_source *s, struct profile_file *f)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the indexes of a profile's files lie: `<target>.tacho` beside the XSpace, and where that folder
- * cannot be written, `<hash of its path>.tacho` in the cache folder.
+/* Where the indexes of a profile's files lie: `<target>.tacho` beside an XSpace of the data folder, and for
+ * files elsewhere, and where that folder cannot be written, `<hash of its path>.tacho` in the cache folder.
  *
- *     index_place_find(&source, dir, false);      gives each file an index to read, or a place to write one
+ *     index_place_find(&source, &places, false);    gives each file an index to read, or a place to write one
  *     ... a parser loads the source ...
  *     index_place_keep(&source);        puts what was written, and is whole, in its place
  *
@@ -14,9 +14,19 @@
 
 #include "format/profile_open.h"
 
-/* `fresh`: whatever lies there is not to be read, only replaced. cache_dir: the option `cache`, empty
- * for its default, $XDG_CACHE_HOME/tachograph (else ~/.cache/tachograph). Cannot fail. */
-void index_place_find(struct profile_source *s, const char *cache_dir, bool fresh);
+struct index_places {
+    const char *
+        cache; /* the option `cache`; empty for its default, $XDG_CACHE_HOME/tachograph (else ~/.cache/tachograph) */
+    const char *data; /* the data folder; NULL: every file is taken to lie in it */
+    uint64_t
+        least_bytes; /* of an XSpace: smaller ones are decoded as fast as their index is read */
+};
+
+/* `fresh`: whatever lies there is not to be read, only replaced. Cannot fail. */
+void index_place_find(struct profile_source *s, const struct index_places *places, bool fresh);
+/* The folder for `name` in the cache, made when it is not there; NULL when there is none. In the arena. */
+const char *index_cache_folder(struct arena *a, const struct index_places *places,
+                               const char *name);
 void index_place_keep(struct profile_source *s);
 
 #endif

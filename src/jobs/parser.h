@@ -21,6 +21,8 @@ struct parser_limits { /* 0 = the limit of limits.def */
     uint64_t memory_bytes;
     uint64_t cpu_s;
     uint64_t output_bytes;
+    /* Where the indexes of profiles lie (jobs/index_place.h), for jobs/profile_task.h; NULL: none is read or made. */
+    const struct index_places *indexes;
 };
 
 struct parser_task {

@@ -7,6 +7,8 @@
 #include <linux/filter.h>
 #include <linux/landlock.h>
 #include <linux/seccomp.h>
+#include <malloc.h>
+#include <sched.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -135,8 +137,18 @@ static bool seccomp_enter(struct err *e)
         ALLOW(gettid),
         ALLOW(tgkill),
         ALLOW(sysinfo),
+        ALLOW(set_robust_list),
+        ALLOW(rseq),
         ALLOW(exit),
         ALLOW(exit_group),
+        /* threads of its own, no process: glibc falls back from clone3, whose flags a filter cannot see */
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 4),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_THREAD, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
         /* fstat(3) of glibc: the call with a path is allowed only for "" (flag AT_EMPTY_PATH) */
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_newfstatat, 0, 3),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[3])),
@@ -159,6 +171,8 @@ static bool seccomp_enter(struct err *e)
 bool sandbox_enter(const struct sandbox_limits *limits, struct err *e)
 {
     const uint64_t memory = address_space_bytes() + limits->memory_bytes;
+    mallopt(M_ARENA_MAX,
+            1); /* a heap for each thread would take address space of a size of its own */
     if (!SANITIZED && !limit_set(RLIMIT_AS, memory, "memory", e))
         return false;
     if (!limit_set(RLIMIT_CPU, limits->cpu_s, "CPU time", e) ||

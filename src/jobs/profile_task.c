@@ -4,6 +4,7 @@
 #include "analysis/facts.h"
 #include "base/file.h"
 #include "base/limits.h"
+#include "base/pool.h"
 #include "format/profile_open.h"
 #include "jobs/index_place.h"
 
@@ -50,6 +51,7 @@ static bool work_start(struct work *w, const struct parser_limits *limits, struc
         of[3] = s->files[i].index_fd;
         of[4] = s->files[i].index_out_fd;
     }
+    s->n_threads = pool_cpu_count();
     const struct parser_task task = {.what = s->path.p,
                                      .keep_fds = fds,
                                      .n_keep_fds = s->n_files * FDS_PER_FILE,
@@ -80,7 +82,7 @@ bool profile_task_stream(const char *path, const struct parser_limits *limits, p
     return ok;
 }
 
-bool profile_task_run(const char *path, const struct parser_limits *limits, profile_fn fn,
+static bool plain_run(const char *path, const struct parser_limits *limits, profile_fn fn,
                       void *ctx, struct buf *out, struct err *e)
 {
     struct profile_source source;
@@ -100,7 +102,7 @@ static bool uses_index(const struct profile_source *s)
 }
 
 /* Loads from indexes where there are some, else makes them. */
-static bool indexed_run(const char *path, const char *cache_dir, const struct parser_limits *limits,
+static bool indexed_run(const char *path, const struct parser_limits *limits, bool lines_only,
                         profile_fn fn, void *ctx, struct buf *out, struct err *e)
 {
     bool ok = false, again = true;
@@ -108,9 +110,9 @@ static bool indexed_run(const char *path, const char *cache_dir, const struct pa
         struct profile_source source;
         if (!profile_find(&source, path, e))
             return false;
-        index_place_find(&source, cache_dir, fresh);
+        index_place_find(&source, limits->indexes, fresh);
         err_clear(e);
-        source.lines_only = true; /* the views show lines */
+        source.lines_only = lines_only;
         ok = source_run(&source, limits, fn, ctx, out, e);
         if (ok)
             index_place_keep(&source);
@@ -119,6 +121,13 @@ static bool indexed_run(const char *path, const char *cache_dir, const struct pa
         profile_source_release(&source);
     }
     return ok;
+}
+
+bool profile_task_run(const char *path, const struct parser_limits *limits, profile_fn fn,
+                      void *ctx, struct buf *out, struct err *e)
+{
+    return limits->indexes == NULL ? plain_run(path, limits, fn, ctx, out, e)
+                                   : indexed_run(path, limits, false, fn, ctx, out, e);
 }
 
 struct tool_work {
@@ -160,12 +169,13 @@ static bool view_work_run(struct profile *p, void *ctx, struct buf *out, struct 
     return ok;
 }
 
-bool profile_task_trace(const char *path, const char *cache_dir, const struct parser_limits *limits,
-                        enum tiles_view view, const struct tool_param *params, uint32_t n_params,
-                        struct buf *out, struct err *e)
+bool profile_task_trace(const char *path, const struct parser_limits *limits, enum tiles_view view,
+                        const struct tool_param *params, uint32_t n_params, struct buf *out,
+                        struct err *e)
 {
     struct view_work w = {.view = view, .params = params, .n_params = n_params};
-    return indexed_run(path, cache_dir, limits, view_work_run, &w, out, e);
+    return limits->indexes == NULL ? plain_run(path, limits, view_work_run, &w, out, e)
+                                   : indexed_run(path, limits, true, view_work_run, &w, out, e);
 }
 
 static bool facts_work_run(struct profile *p, void *ctx, struct buf *out, struct err *e)

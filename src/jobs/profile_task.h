@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opens a profile here, decodes it in a parser (jobs/parser.h), and runs one function on it there.
- * What the function adds to its buffer comes back.
+ * What the function adds to its buffer comes back. With limits->indexes the profile is loaded from its index
+ * (format/index.h), which is made when there is none.
  *
  *     buf_init(&out, LIMIT_PARSER_OUTPUT_BYTES);
  *     if (!profile_task_run(path, &limits, tile_json, &request, &out, e)) return false;
@@ -27,12 +28,10 @@ MUST_CHECK bool profile_task_tool(const char *path, const struct parser_limits *
                                   const struct tool *tool, const struct tool_param *params,
                                   uint32_t n_params, enum tool_format format, struct buf *out,
                                   struct err *e);
-/* A view of the trace (analysis/tiles.h) as JSON. Loads the profile from its index (format/index.h), and
- * makes that when there is none. cache_dir: as jobs/index_place.h has it. */
-MUST_CHECK bool profile_task_trace(const char *path, const char *cache_dir,
-                                   const struct parser_limits *limits, enum tiles_view view,
-                                   const struct tool_param *params, uint32_t n_params,
-                                   struct buf *out, struct err *e);
+/* A view of the trace (analysis/tiles.h) as JSON. */
+MUST_CHECK bool profile_task_trace(const char *path, const struct parser_limits *limits,
+                                   enum tiles_view view, const struct tool_param *params,
+                                   uint32_t n_params, struct buf *out, struct err *e);
 /* What the report's rules stand on (model/profile_facts.h). Lives in a. */
 MUST_CHECK bool profile_task_facts(const char *path, const struct parser_limits *limits,
                                    struct arena *a, struct profile_facts *out, struct err *e);

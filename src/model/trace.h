@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A trace: what one target did during a profile, read only once loaded.
  *
- *   trace ─ planes ─ lines ─ row groups of 65,536 events, sorted by start
- *                             start_ps dur_ps depth metadata src       packed, in memory or index
+ *   trace ─ planes ─ lines ─ row groups of events, sorted by start
+ *                      │      start_ps dur_ps depth metadata src, side columns    packed, in memory or index
+ *                      └ levels of merged events, for drawing (model/trace_pyramid.h)
  *
  * Times are picoseconds since `origin_ns` (the earliest line timestamp of the trace), because
  * epoch nanoseconds times 1000 do not fit 64 bits. Arguments ("stats") of one event are decoded
@@ -81,6 +82,7 @@ struct trace_event {
     uint32_t src_bytes;       /* its length */
     uint32_t metadata_index;  /* into the plane's event_metadata; UINT32_MAX = unknown id */
     uint32_t num_occurrences; /* > 0 for an aggregated event (then start is the line's) */
+    uint32_t group, row;      /* where it stands: row group of the trace, and row of it */
     uint16_t depth;           /* 0 = outermost on its line */
 };
 
@@ -98,8 +100,16 @@ struct trace_line {
     bool overlaps;                  /* events overlap in part (no nesting) */
     uint32_t first_group, n_groups; /* row groups */
     uint64_t base_ps;               /* what is added to the starts kept in its row groups */
-    bool is_part;         /* of a view: shows n_events of the events in its row groups, from … */
-    uint64_t first_event; /* … this one on */
+    uint32_t first_level, n_levels; /* trace.levels[first_level …], finest first; none for short lines */
+    bool is_part;                   /* of a view: shows n_events of the events in its row groups, from … */
+    uint64_t first_event;           /* … this one on */
+};
+
+/* Events of a line merged for drawing in buckets of 2^bucket_log2 ps: model/trace_pyramid.h. */
+struct trace_level {
+    uint32_t bucket_log2;
+    uint32_t first_group, n_groups;
+    uint64_t n_rows;
 };
 
 struct trace_plane {
@@ -147,6 +157,8 @@ struct trace {
     uint32_t n_planes;
     struct trace_line *lines;
     uint32_t n_lines;
+    struct trace_level *levels;
+    uint32_t n_levels;
     uint64_t n_events;
     uint64_t start_ps, end_ps;          /* over all lines */
     str *errors, *warnings, *hostnames; /* said inside the file */
@@ -166,16 +178,22 @@ struct trace_cursor {
     uint64_t index;           /* of the current event on its line */
     bool is_cut;              /* its duration was, see trace_cursor_init_work */
     /* private: */
-    uint32_t line_index, group, at, n_in_group;
-    uint32_t skip;              /* events of the group at hand before the line's first */
-    uint64_t end;               /* index behind the last event */
-    struct trace_event *window; /* unpacked row group, owned by the cursor */
+    uint32_t line_index, first_group, n_groups;
+    uint64_t base_ps;
+    uint32_t group, row;        /* next to unpack: row group of the line, row of it */
+    uint32_t at, n_window;      /* in the window */
+    uint64_t left;              /* events still to give */
+    uint64_t src_end;           /* where the event before `row` ends in the file */
+    struct cursor_room *room;   /* unpacked rows, owned */
     bool cuts;
     uint64_t ahead_index, ahead_start_ps, ahead_end_ps; /* the next event that lasts, once found */
     struct err *failed;
     struct err failure;
 };
 void trace_cursor_init(struct trace_cursor *c, const struct trace *t, uint32_t line_index);
+/* Over the rows of one of its line's levels, by start: events and cells (model/trace_pyramid.h). */
+void trace_cursor_init_level(struct trace_cursor *c, const struct trace *t, uint32_t line_index,
+                             uint32_t level);
 /* For those that count time. A stream ("Stream #7(Kernel)") runs in order: what it runs may reach into the
  * next one but cannot contain it whole. A duration that does was measured wrong, so such an event ends here
  * where the next one that lasts begins. On other lines as trace_cursor_init. */

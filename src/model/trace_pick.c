@@ -27,14 +27,26 @@ void trace_picker_init(struct trace_picker *p, const struct trace *t, uint32_t l
                                .n = n,
                                .ahead = AHEAD_LEAST};
     arena_init(&p->texts, "texts of events", 0);
-    for (uint32_t i = 0; i < n && t->source != NULL && t->fd >= 0; i++)
-        p->any = p->any || plane_knows(p->plane, names[i]);
+    p->view.group = TRACE_GROUP_UNREAD;
+    p->all_on_side = true;
+    for (uint32_t i = 0; i < n && t->source != NULL; i++) {
+        const enum side_slot slot = side_find(names[i]);
+        if (!plane_knows(p->plane, names[i]))
+            continue;
+        p->any = true;
+        if (slot == SIDE_SLOTS)
+            p->all_on_side = false;
+        else
+            p->wanted[slot] = (uint8_t)(1 + i);
+    }
 }
 
 void trace_picker_release(struct trace_picker *p)
 {
     free(p->bytes);
     p->bytes = NULL;
+    trace_group_view_release(&p->view);
+    side_view_release(&p->side);
     arena_release(&p->texts);
 }
 
@@ -96,12 +108,73 @@ static void mask_values(struct trace_picker *p, str message)
     }
 }
 
-bool trace_pick(struct trace_picker *p, const struct trace_event *ev, struct err *e)
+/* Sections of the row group that hold what is asked for. */
+static bool open_group(struct trace_picker *p, uint32_t group, struct err *e)
 {
-    for (uint32_t i = 0; i < p->n; i++)
-        p->values[i].type = TRACE_STAT_NONE;
-    if (!p->any || ev->src_bytes == 0)
+    if (p->view.n_rows > 0 && p->view.group == group)
         return true;
+    if (!trace_group_view_open(&p->view, p->trace->groups, group, e))
+        return false;
+    if (!side_view_read(&p->side, p->view.side, p->view.side_bytes, p->view.n_rows, e)) {
+        p->view.n_rows = 0;
+        return false;
+    }
+    p->n_sections = 0;
+    for (uint32_t i = 0; i < p->side.n; i++)
+        if (p->wanted[p->side.items[i].slot] != 0 && p->n_sections < sizeof p->sections)
+            p->sections[p->n_sections++] = (uint8_t)i;
+    return true;
+}
+
+static void value_set(const struct trace_picker *p, struct trace_stat *s, enum side_kind kind,
+                      uint64_t value)
+{
+    switch (kind) {
+    case SIDE_F64:
+        s->type = TRACE_STAT_F64;
+        memcpy(&s->f64, &value, 8);
+        break;
+    case SIDE_U64:
+        s->type = TRACE_STAT_U64;
+        s->u64 = value;
+        break;
+    case SIDE_I64:
+        s->type = TRACE_STAT_I64;
+        s->i64 = (int64_t)value;
+        break;
+    default: /* a reference */
+        s->type = TRACE_STAT_STR;
+        s->text = value < p->plane->n_stat_names ? p->plane->stat_names[value] : (str){0};
+        break;
+    }
+}
+
+/* False in *here: the file has to be asked. */
+static bool pick_side(struct trace_picker *p, const struct trace_event *ev, bool *here,
+                      struct err *e)
+{
+    *here = false;
+    if (!open_group(p, ev->group, e))
+        return false;
+    if (ev->row >= p->view.n_rows)
+        return err_set(e, ERR_PARSE, "an event is not where its row group ends");
+    for (uint32_t i = 0; i < p->n_sections; i++) {
+        const struct side_column *c = &p->side.items[p->sections[i]];
+        uint64_t value = 0;
+        if (!side_value(c, ev->row, &value))
+            continue;
+        if (c->guessed_from < TRACE_GROUP_COLUMNS)
+            value += trace_column_at(&p->view.columns[c->guessed_from], ev->row);
+        if (c->kind == SIDE_ELSEWHERE)
+            return true;
+        value_set(p, &p->values[p->wanted[c->slot] - 1], c->kind, value);
+    }
+    *here = true;
+    return true;
+}
+
+static bool pick_file(struct trace_picker *p, const struct trace_event *ev, struct err *e)
+{
     p->seen = 0;
     if (p->texts.chunk != NULL)
         arena_release(&p->texts);
@@ -114,4 +187,20 @@ bool trace_pick(struct trace_picker *p, const struct trace_event *ev, struct err
         return false;
     mask_values(p, message);
     return true;
+}
+
+bool trace_pick(struct trace_picker *p, const struct trace_event *ev, struct err *e)
+{
+    bool here = false;
+    for (uint32_t i = 0; i < p->n; i++)
+        p->values[i].type = TRACE_STAT_NONE;
+    if (!p->any || ev->src_bytes == 0)
+        return true;
+    if (p->all_on_side && !pick_side(p, ev, &here, e))
+        return false;
+    if (here || p->trace->fd < 0)
+        return true;
+    for (uint32_t i = 0; i < p->n; i++)
+        p->values[i].type = TRACE_STAT_NONE;
+    return pick_file(p, ev, e);
 }

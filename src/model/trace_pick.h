@@ -10,6 +10,7 @@
  *             ... p.values[0], p.values[1]; type TRACE_STAT_NONE: the event has no such stat ...
  *     trace_picker_release(&p);
  *
+ * Names that side_stats.def has are read from the side columns, the others from the profile's file.
  * Names are distinct. The first stat of a name counts, as in trace_stat_find. Text is valid until the
  * next pick. The names must outlive the picker. Events are best picked in the order of a cursor. Errors are those
  * of trace_event_stats. Thread: one at a time. */
@@ -17,6 +18,7 @@
 #define TACHO_MODEL_TRACE_PICK_H
 
 #include "model/trace.h"
+#include "model/trace_groups.h"
 
 #define TRACE_PICK_MAX 12    /* names */
 #define TRACE_PICK_SMALL 256 /* ids below are looked up once */
@@ -28,8 +30,14 @@ struct trace_picker {
     const struct trace_plane *plane;
     const str *names;
     uint32_t n;
-    uint32_t seen;                   /* bit i: the event at hand has values[i] */
-    bool any;                        /* the plane knows one of the names */
+    uint32_t seen;                /* bit i: the event at hand has values[i] */
+    bool any;                     /* the plane knows one of the names */
+    bool all_on_side;             /* every name that the plane knows has a side column */
+    uint8_t wanted[SIDE_SLOTS];   /* by side slot: 1 + i of names[i], or 0 */
+    struct trace_group_view view; /* of the event at hand */
+    struct side_view side;
+    uint32_t n_sections; /* of them, those asked for: */
+    uint8_t sections[SIDE_SLOTS * SIDE_KINDS];
     uint8_t slots[TRACE_PICK_SMALL]; /* of stat ids: 0 unknown yet, 1 not asked for, 2 + i */
     char *bytes;                     /* of the file, read ahead; owned */
     uint64_t at, file_bytes;         /* where bytes begin; of the file, 0 unknown yet */

@@ -250,7 +250,9 @@ static struct tool_param *tool_params(struct http_request *req, str left_out, ui
 
 static struct parser_limits parser_limits_of(const struct server *s)
 {
-    return (struct parser_limits){.memory_bytes = s->parser_memory_bytes, .cpu_s = s->parser_cpu_s};
+    return (struct parser_limits){.memory_bytes = s->parser_memory_bytes,
+                                  .cpu_s = s->parser_cpu_s,
+                                  .indexes = &s->indexes};
 }
 
 bool route_tool(struct server *s, struct http_request *req, struct http_response *resp,
@@ -294,7 +296,7 @@ static bool answer_trace(struct server *s, str view_word, struct http_request *r
     resp->content_type = "application/json";
     resp->cache = "private, max-age=3600";
     return path != NULL &&
-           profile_task_trace(path, s->cache_dir, &limits, view, params, n, &resp->body, e);
+           profile_task_trace(path, &limits, view, params, n, &resp->body, e);
 }
 
 bool route_trace(struct server *s, struct http_request *req, struct http_response *resp,

@@ -114,6 +114,7 @@ struct server *server_open(const struct server_options *o, struct err *e)
     struct server *s = map_alloc(1, sizeof *s);
     s->lock_fd = -1;
     snprintf(s->cache_dir, sizeof s->cache_dir, "%.*s", STR_ARG(o->cache_dir));
+    s->indexes = (struct index_places){.cache = s->cache_dir};
     s->parser_memory_bytes = o->parser_memory_bytes;
     s->parser_cpu_s = o->parser_cpu_s;
     s->started_ns = clock_wall_ns();

@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const int from = memfd_create("json", 0), to = memfd_create("xspace", 0);
     must(from >= 0 && to >= 0 && file_write_all(from, data, size, &e));
     if (chrome_import(from, to, &e)) {
-        const struct xspace_options o = {.file = S("input"), .spill_fd = -1};
+        const struct xspace_options o = {.file = S("input"), .spill_fd = -1, .index_fd = -1};
         struct trace *t = xspace_load(to, &o, &e);
         must(t != NULL);
         trace_free(t);

@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static void fuzz_trace(str in, struct arena *a)
 {
-    struct trace t = {.groups = trace_groups_new(-1, 0)};
+    struct trace t = {.groups = trace_groups_new()};
     struct index_walk w = {.in = in, .a = a};
     struct err e = {0};
     index_walk_trace(&w, &t);
@@ -36,9 +36,22 @@ static void fuzz_plane(str in, struct arena *a)
 static void fuzz_group(str in)
 {
     static struct trace_event events[300];
+    struct trace_group_view v = {0};
+    struct side_view side = {0};
     struct err e = {0};
-    const bool ok = trace_group_unpack((const uint8_t *)in.p, in.n, 300, events, &e);
+    uint64_t end = 0, value, sum = 0;
+    uint8_t *bytes = map_alloc(in.n + TRACE_COLUMN_SLACK, 1);
+    memcpy(bytes, in.p, in.n);
+    bool ok = trace_group_view_read(&v, bytes, in.n, 300, &e);
+    if (ok)
+        trace_group_unpack(&v, 0, 300, &end, events);
+    ok = ok && side_view_read(&side, v.side, v.side_bytes, 300, &e);
+    for (uint32_t i = 0; ok && i < side.n; i++)
+        for (uint32_t row = 0; row < 300; row++)
+            sum += side_value(&side.items[i], row, &value) ? value : 0;
     must(ok || e.code != ERR_NONE);
+    side_view_release(&side);
+    map_free(bytes);
 }
 
 static void fuzz_file(str in)

@@ -50,7 +50,7 @@ static void walk(const struct trace *t)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    const struct xspace_options o = {.file = S("fuzz"), .spill_fd = -1};
+    const struct xspace_options o = {.file = S("fuzz"), .spill_fd = -1, .index_fd = -1};
     struct err e = {0};
     struct trace *t = xspace_load_memory((str){(const char *)data, n}, &o, &e);
     must(t != NULL || e.code != ERR_NONE);

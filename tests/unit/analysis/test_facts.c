@@ -148,7 +148,7 @@ static void test_measures_a_hand_made_trace(void **state)
     struct err e = {0};
     struct profile_facts f;
     const struct xspace_options o = {
-        .file = S("host-0.xplane.pb"), .host = S("host-0"), .spill_fd = -1};
+        .file = S("host-0.xplane.pb"), .host = S("host-0"), .spill_fd = -1, .index_fd = -1};
     make_hand_made(&space);
     struct trace *t = xspace_load_memory(buf_str(&space), &o, &e);
     assert_non_null(t);

@@ -71,7 +71,7 @@ static void test_groups_follow_nesting_and_causes_but_not_asynchronous_events(vo
     for (int i = R; i < N_STATS; i++)
         put_entry(&plane, 5, i, str_from(names[i]));
     put_bytes(&space, 1, buf_str(&plane));
-    const struct xspace_options o = {.file = S("t.xplane.pb"), .spill_fd = -1};
+    const struct xspace_options o = {.file = S("t.xplane.pb"), .spill_fd = -1, .index_fd = -1};
     struct trace *t = xspace_load_memory(buf_str(&space), &o, &e);
     assert_non_null(t);
     struct arena a;

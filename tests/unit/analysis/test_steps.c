@@ -47,7 +47,7 @@ static void load(struct fixture *f, struct buf *space)
 {
     struct err e = {0};
     const struct xspace_options o = {
-        .file = S("host-0.xplane.pb"), .host = S("host-0"), .spill_fd = -1};
+        .file = S("host-0.xplane.pb"), .host = S("host-0"), .spill_fd = -1, .index_fd = -1};
     f->trace = xspace_load_memory(buf_str(space), &o, &e);
     assert_non_null(f->trace);
     arena_init(&f->arena, "test", LIMIT_ARENA_TOOL_BYTES);

@@ -26,7 +26,7 @@ static void open_space(struct fixture *f, const int64_t (*events)[3], size_t n)
     struct buf b;
     struct err e = {0};
     const struct xspace_options o = {
-        .file = S("dir/host-0.xplane.pb"), .host = S("host-0"), .spill_fd = -1};
+        .file = S("dir/host-0.xplane.pb"), .host = S("host-0"), .spill_fd = -1, .index_fd = -1};
     make_space(&b, events, n);
     f->trace = xspace_load_memory(buf_str(&b), &o, &e);
     assert_non_null(f->trace);

@@ -19,7 +19,7 @@ static struct trace *import(str text, struct err *e)
     assert_true(file_write_all(from, text.p, text.n, e));
     const bool ok = chrome_import(from, to, e);
     close(from);
-    const struct xspace_options o = {.file = S("t.json"), .spill_fd = -1};
+    const struct xspace_options o = {.file = S("t.json"), .spill_fd = -1, .index_fd = -1};
     if (ok)
         return xspace_load(to, &o, e);
     close(to);

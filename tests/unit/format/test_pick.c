@@ -61,7 +61,7 @@ static struct trace *make(uint32_t n, bool backwards)
     put_entry(&plane, 5, TWIN, S("flops"));
     put_entry(&plane, 5, LABEL, S("label"));
     put_bytes(&space, 1, buf_str(&plane));
-    const struct xspace_options o = {.file = S("t.xplane.pb"), .spill_fd = -1};
+    const struct xspace_options o = {.file = S("t.xplane.pb"), .spill_fd = -1, .index_fd = -1};
     struct trace *t = xspace_load_memory(buf_str(&space), &o, &e);
     assert_non_null(t);
     buf_release(&line);

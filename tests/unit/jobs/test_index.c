@@ -16,9 +16,13 @@
 #include "base/limits.h"
 #include "format/index.h"
 #include "format/xspace.h"
+#include "jobs/index_place.h"
 #include "jobs/profile_task.h"
 
 enum { N_EVENTS = 70000 }; /* two row groups */
+
+/* Every file is taken to lie in the data folder. */
+static const struct index_places places = {.cache = ""};
 
 static char folder[64], xspace_path[96], index_path[96];
 
@@ -75,10 +79,10 @@ enum { N_QUESTIONS = sizeof questions / sizeof *questions };
 
 static void ask(const struct question *q, struct buf *out)
 {
-    const struct parser_limits limits = {0};
+    const struct parser_limits limits = {.indexes = &places};
     struct err e = {0};
     buf_init(out, 1 << 24);
-    if (!profile_task_trace(folder, "", &limits, q->view, q->params, q->n, out, &e))
+    if (!profile_task_trace(folder, &limits, q->view, q->params, q->n, out, &e))
         fail_msg("view %d: %s", (int)q->view, e.msg);
     assert_true(out->n > 2);
 }
@@ -96,7 +100,7 @@ static bool view_of_xspace(struct profile *p, void *ctx, struct buf *out, struct
 
 static void ask_xspace(const struct question *q, struct buf *out)
 {
-    const struct parser_limits limits = {0};
+    const struct parser_limits limits = {.indexes = &places};
     struct question copy = *q;
     struct err e = {0};
     buf_init(out, 1 << 24);
@@ -185,7 +189,7 @@ static void test_changed_xspace_is_indexed_anew(void **state)
 static void test_dead_parser_leaves_nothing(void **state)
 {
     (void)state;
-    const struct parser_limits limits = {0};
+    const struct parser_limits limits = {.indexes = &places};
     struct buf out;
     struct err e = {0};
     str *names;
@@ -194,7 +198,7 @@ static void test_dead_parser_leaves_nothing(void **state)
     unlink(index_path);
     buf_init(&out, 1 << 20);
     setenv("TACHO_TEST_PARSER_CRASH", "1", 1);
-    assert_false(profile_task_trace(folder, "", &limits, TILES_SUMMARY, NULL, 0, &out, &e));
+    assert_false(profile_task_trace(folder, &limits, TILES_SUMMARY, NULL, 0, &out, &e));
     unsetenv("TACHO_TEST_PARSER_CRASH");
     assert_int_equal(e.code, ERR_CRASH);
     arena_init(&a, "test", 1 << 20);
