@@ -314,6 +314,8 @@ static struct trace *file_decode(const struct profile_source *s, struct profile_
         o.index_fd = -1;
     }
     struct trace *t = xspace_load(fd, &o, e);
+    if (t != NULL)
+        trace_mask(t); /* first: what its index holds is masked too */
     /* without an index the next one decodes again: whoever keeps it looks */
     if (t != NULL && o.index_fd > 0 && !index_end(t, &of, &ignored))
         trace_note(t, S("no_index"), 1, "the profile's index could not be written");
@@ -345,7 +347,6 @@ struct profile *profile_load(struct profile_source *s, struct err *e)
             profile_free(p);
             return NULL;
         }
-        trace_mask(t);
         p->traces[p->n_traces++] = t;
     }
     profile_align(p);

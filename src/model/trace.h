@@ -100,9 +100,10 @@ struct trace_line {
     bool overlaps;                  /* events overlap in part (no nesting) */
     uint32_t first_group, n_groups; /* row groups */
     uint64_t base_ps;               /* what is added to the starts kept in its row groups */
-    uint32_t first_level, n_levels; /* trace.levels[first_level …], finest first; none for short lines */
-    bool is_part;                   /* of a view: shows n_events of the events in its row groups, from … */
-    uint64_t first_event;           /* … this one on */
+    uint32_t first_level,
+        n_levels;         /* trace.levels[first_level …], finest first; none for short lines */
+    bool is_part;         /* of a view: shows n_events of the events in its row groups, from … */
+    uint64_t first_event; /* … this one on */
 };
 
 /* Events of a line merged for drawing in buckets of 2^bucket_log2 ps: model/trace_pyramid.h. */
@@ -180,11 +181,11 @@ struct trace_cursor {
     /* private: */
     uint32_t line_index, first_group, n_groups;
     uint64_t base_ps;
-    uint32_t group, row;        /* next to unpack: row group of the line, row of it */
-    uint32_t at, n_window;      /* in the window */
-    uint64_t left;              /* events still to give */
-    uint64_t src_end;           /* where the event before `row` ends in the file */
-    struct cursor_room *room;   /* unpacked rows, owned */
+    uint32_t group, row;      /* next to unpack: row group of the line, row of it */
+    uint32_t at, n_window;    /* in the window */
+    uint64_t left;            /* events still to give */
+    uint64_t src_end;         /* where the event before `row` ends in the file */
+    struct cursor_room *room; /* unpacked rows, owned */
     bool cuts;
     uint64_t ahead_index, ahead_start_ps, ahead_end_ps; /* the next event that lasts, once found */
     struct err *failed;

@@ -250,9 +250,8 @@ static struct tool_param *tool_params(struct http_request *req, str left_out, ui
 
 static struct parser_limits parser_limits_of(const struct server *s)
 {
-    return (struct parser_limits){.memory_bytes = s->parser_memory_bytes,
-                                  .cpu_s = s->parser_cpu_s,
-                                  .indexes = &s->indexes};
+    return (struct parser_limits){
+        .memory_bytes = s->parser_memory_bytes, .cpu_s = s->parser_cpu_s, .indexes = &s->indexes};
 }
 
 bool route_tool(struct server *s, struct http_request *req, struct http_response *resp,
@@ -295,8 +294,7 @@ static bool answer_trace(struct server *s, str view_word, struct http_request *r
     const struct parser_limits limits = parser_limits_of(s);
     resp->content_type = "application/json";
     resp->cache = "private, max-age=3600";
-    return path != NULL &&
-           profile_task_trace(path, &limits, view, params, n, &resp->body, e);
+    return path != NULL && profile_task_trace(path, &limits, view, params, n, &resp->body, e);
 }
 
 bool route_trace(struct server *s, struct http_request *req, struct http_response *resp,

@@ -5,8 +5,8 @@
 
 #include <pthread.h>
 
-#include "jobs/index_place.h"
 #include "base/json.h"
+#include "jobs/index_place.h"
 #include "server/auth.h"
 #include "server/http.h"
 #include "server/server.h"
@@ -23,7 +23,7 @@ struct local_socket;
 
 struct server {
     char data_dir[4096];
-    char cache_dir[4096]; /* may be empty: server.h */
+    char cache_dir[4096];        /* may be empty: server.h */
     struct index_places indexes; /* of sessions, which all lie in the data folder */
     char url[320];
     uint64_t parser_memory_bytes, parser_cpu_s;

@@ -155,9 +155,8 @@ static bool make_report(struct server *s, struct store_session *t, struct arena 
     struct store_target *targets;
     uint32_t n;
     struct buf out;
-    const struct parser_limits limits = {.memory_bytes = s->parser_memory_bytes,
-                                         .cpu_s = s->parser_cpu_s,
-                                         .indexes = &s->indexes};
+    const struct parser_limits limits = {
+        .memory_bytes = s->parser_memory_bytes, .cpu_s = s->parser_cpu_s, .indexes = &s->indexes};
     const char *path = path_join(a, s->data_dir, session_key(a, t->run, t->name));
     if (!s->meta->ops->targets(s->meta, t->session, a, &targets, &n, e))
         return false;

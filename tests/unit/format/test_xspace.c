@@ -213,7 +213,8 @@ static void test_long_unsorted_line_is_merged(void **state)
     make_space(&b, (const int64_t(*)[3])events, N);
     struct trace *t = load(buf_str(&b), &e);
     assert_non_null(t);
-    assert_int_equal(t->lines[0].n_groups, (N + LIMIT_TRACE_GROUP_EVENTS - 1) / LIMIT_TRACE_GROUP_EVENTS);
+    assert_int_equal(t->lines[0].n_groups,
+                     (N + LIMIT_TRACE_GROUP_EVENTS - 1) / LIMIT_TRACE_GROUP_EVENTS);
     assert_int_equal(t->lines[0].busy_ps, N * 5);
     uint64_t before = 0, n = 0;
     struct trace_cursor c;
