@@ -2,6 +2,7 @@
 """Tools that stand on steps: what they say beside the truth of the generated profiles, not beside XProf."""
 import json
 import subprocess
+import sys
 
 import pytest
 from test_cpu_operations import dump, parts
@@ -106,3 +107,83 @@ def test_one_host_has_its_own_steps(case, host):
     ours = [row["stepTimeMs"] for row in rows]
     both = [ms for ms in ours if any(ms == pytest.approx(w, rel=1e-9) for w in want)]
     assert len(both) >= len(want) - 1 > 3  # XProf leaves out the first and the last of those that it paired
+
+
+def table_rows(tool, path, *params):
+    """Rows and values of our own first table."""
+    run = subprocess.run([TACHO, "tool", tool, path, *params, "--json"], capture_output=True, text=True, check=True)
+    table = json.loads(run.stdout)
+    table = table["tables"][0] if "tables" in table else table
+    names = [column["name"] for column in table["columns"]]
+    return [dict(zip(names, row)) for row in table["rows"]], table["values"]
+
+
+@needs_shared
+@pytest.mark.parametrize("case", TPU)
+def test_parts_of_every_tpu_core_are_those_of_the_truth(case):
+    """XProf has no core in its pods of TPUs."""
+    truth = truth_of(case)
+    rows, _ = table_rows("pod_viewer", XSPACE / case)
+    for core in truth["hosts"][0]["cores"]:
+        ours = [row for row in rows if row["core"] == f"host-0 {core['plane']}"]
+        assert [row["step"] for row in ours] == [step["step"] for step in core["steps"]]
+        for row, step in zip(ours, core["steps"]):
+            assert row["duration_ps"] == step["duration_ps"]
+            assert row["compute_ps"] + row["collective_ps"] + row["device_copy_ps"] == step["busy_ps"]
+            assert row["input_ps"] + row["output_ps"] == \
+                step["infeed_ps"] + step["outfeed_ps"] + step["other_transfer_ps"]
+            assert row["other_ps"] == step["idle_ps"]
+            assert row["launch_ps"] is None and row["compile_ps"] is None
+        collectives = sum(core["categories_self_ps"].get(c, 0) for c in ("all-reduce", "all-gather", "reduce-scatter"))
+        assert sum(row["collective_ps"] for row in ours) == collectives > 0
+        xprof = answer("pod_viewer", case)["podStatsSequence"]["podStatsMap"]
+        for row, step in zip(ours, xprof):
+            stats = step["podStatsPerCore"][core["plane"].rpartition(":")[2]]
+            assert step["stepNum"] == stats["stepNum"] == row["step"]
+            assert stats["totalDurationUs"] * 1e6 == pytest.approx(row["duration_ps"])
+            assert sum(stats["stepBreakdownUs"].values()) * 1e6 == pytest.approx(row["duration_ps"])
+            assert stats["stepBreakdownUs"]["3"] * 1e6 == pytest.approx(row["collective_ps"])
+
+
+@needs_shared
+@pytest.mark.parametrize("case", GPU)
+def test_compute_of_every_gpu_is_that_of_its_kernels(case):
+    rows, _ = table_rows("pod_viewer", XSPACE / case)
+    for host in truth_of(case)["hosts"]:
+        for core in host["cores"]:
+            ours = [row for row in rows if row["core"] == f"{host['host']['name']} {core['plane']}"]
+            assert [row["step"] for row in ours] == [step["step"] for step in core["steps"]]
+            for row, step in zip(ours, core["steps"]):
+                assert row["compute_ps"] == step["compute_kernel_ps"]
+                assert 0 < row["collective_ps"] <= step["collective_kernel_ps"]
+                assert row["output_ps"] == step["d2h_ps"]
+                assert row["input_ps"] + row["launch_ps"] == pytest.approx(step["h2d_ps"], rel=0.03)
+                parts_ps = [ps for name, ps in row.items() if name.endswith("_ps") and name != "duration_ps"]
+                assert sum(ps or 0 for ps in parts_ps) == row["duration_ps"]
+
+
+@needs_shared
+@pytest.mark.parametrize("case", CASES)
+def test_only_a_slow_device_is_named(case):
+    values = table_rows("pod_viewer", XSPACE / case)[1]
+    want = None if case in ("gpu_h100_no_steps", "gpu_v100_slow_input", "tpu_v4_counters", "cpu_synthetic") else "none"
+    want = "host-0 /device:GPU:0" if "straggler" in truth_of(case)["features"] else want
+    assert values.get("straggler") == want
+
+
+@needs_shared
+def test_the_straggler_of_two_tpu_hosts_is_named(tmp_path):
+    """XProf's step trace says 0.753 ms of it and that compute binds; no tool says which core is slow."""
+    subprocess.run([sys.executable, SHARED / "tools" / "gen_xspace.py", tmp_path / "run", "--kind", "tpu",
+                    "--hosts", "2", "--cores", "2", "--steps", "6", "--seed", "41", "--features", "straggler"],
+                   check=True, capture_output=True)
+    truth = json.loads(next((tmp_path / "run").rglob("truth.json")).read_text())
+    cores = {f"{host['host']['name']} {core['plane']}": core for host in truth["hosts"] for core in host["cores"]}
+    slow = max(cores, key=lambda name: cores[name]["duty_busy_ps"])
+    rows, values = table_rows("pod_viewer", tmp_path / "run")
+    assert values["straggler"] == slow
+    for name, core in cores.items():
+        assert [row["duration_ps"] for row in rows if row["core"] == name] == [s["duration_ps"] for s in core["steps"]]
+    longest = [max(core["steps"][i]["duration_ps"] for core in cores.values()) for i in range(truth["steps"])]
+    steps, _ = table_rows("input_pipeline_analyzer", tmp_path / "run")
+    assert [row["duration_ps"] for row in steps] == longest

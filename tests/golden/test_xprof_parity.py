@@ -25,6 +25,7 @@ needs_shared = pytest.mark.skipif(not JUDGE.is_file(), reason=f"no XProf answers
                                   "overview_page",
                                   "cli.get_hosts",
                                   "input_pipeline_analyzer*",
+                                  "pod_viewer",
                                   "roofline_model*",
                                   "kernel_stats*",
                                   "cli.get_kernel_stats",
