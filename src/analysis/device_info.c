@@ -1,20 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/device_info.h"
 
-struct gpu_arch {
-    int64_t major, minor;   /* minor < 0: any */
-    const char *gfx;        /* AMD, or NULL */
-    double flops_per_cycle; /* of one SM or CU, dense 16 bit on matrix units where it has them */
-    double shared_bytes_per_cycle;
-};
-
-/* Per-cycle throughput, from the vendors' architecture papers. */
-static const struct gpu_arch archs[] = {
-    {10, -1, NULL, 8192, 256},   {9, 0, NULL, 4096, 256},     {8, 9, NULL, 1024, 256},
-    {8, 6, NULL, 1024, 256},     {8, 0, NULL, 2048, 256},     {7, -1, NULL, 1024, 256},
-    {6, 1, NULL, 256, 256},      {6, 0, NULL, 256, 256},      {0, 0, "gfx908", 1024, 128},
-    {0, 0, "gfx90a", 1024, 128}, {0, 0, "gfx942", 2048, 128}, {0, 0, "gfx950", 4096, 256},
-};
+/* XProf counts 8 bytes a bank for NVIDIA's shared memory; its 32 banks have 4 since Maxwell. */
+#define XPROF_SHARED_BYTES 256
 
 static double plane_f64(const struct trace_plane *p, str name)
 {
@@ -51,6 +39,7 @@ static str nvidia_name(int64_t major, int64_t minor)
     case 9:
         return S("Nvidia GPU (Hopper)");
     case 10:
+    case 11:
     case 12:
         return S("Nvidia GPU (Blackwell)");
     default:
@@ -58,25 +47,21 @@ static str nvidia_name(int64_t major, int64_t minor)
     }
 }
 
-/* "gfx942" of the device's name, else of capability 9.4 that ROCm writes for it. */
+/* "gfx942" of the device's name, else of the capability that ROCm writes for it. */
 static str amd_arch(const struct trace_plane *p, int64_t major, int64_t minor)
 {
     const str name = plane_str(p, S("gpu_device_name"));
     const ptrdiff_t at = str_find(name, S("gfx"));
     if (at >= 0)
         return str_sub(name, (size_t)at, (size_t)at + 6);
-    return major == 9 && minor == 4 ? S("gfx942") : (str){0};
+    if (major == 9 && (minor == 4 || minor == 5))
+        return minor == 4 ? S("gfx942") : S("gfx950");
+    return (str){0};
 }
 
-static const struct gpu_arch *find_arch(str gfx, int64_t major, int64_t minor)
+static double xprof_shared_bytes(const struct peak_arch *arch)
 {
-    for (size_t i = 0; i < sizeof archs / sizeof *archs; i++) {
-        const struct gpu_arch *x = &archs[i];
-        if (gfx.n > 0 ? x->gfx != NULL && str_eq(gfx, str_from(x->gfx))
-                      : x->gfx == NULL && x->major == major && (x->minor < 0 || x->minor == minor))
-            return x;
-    }
-    return NULL;
+    return arch->vendor == PEAK_NVIDIA ? XPROF_SHARED_BYTES : arch->shared_bytes_per_clock;
 }
 
 static void fill_gpu(const struct trace_plane *p, struct arena *a, struct device_info *d)
@@ -92,19 +77,23 @@ static void fill_gpu(const struct trace_plane *p, struct arena *a, struct device
     if (d->type.p == NULL)
         d->type = S("AMD GPU");
     d->hbm_gb = plane_f64(p, S("memory_bandwidth")) / 1e9;
-    const struct gpu_arch *arch = amd && gfx.n == 0 ? NULL : find_arch(gfx, major, minor);
-    if (arch == NULL)
+    d->clock_mhz = plane_f64(p, S("clock_rate")) / 1e3;
+    d->cores = plane_f64(p, S("core_count"));
+    d->arch = amd ? peak_arch_amd(gfx) : peak_arch_nvidia(major, minor);
+    d->product = peak_product_gpu(d->arch, plane_str(p, S("gpu_device_name")), d->cores, d->hbm_gb,
+                                  d->clock_mhz);
+    if (d->arch == NULL)
         return;
-    const double ghz = plane_f64(p, S("clock_rate")) / 1e6;
-    const double cores = plane_f64(p, S("core_count"));
-    d->peak_tera_flops = cores * arch->flops_per_cycle * ghz / 1e3;
-    d->sram_read_gb = d->sram_write_gb = cores * arch->shared_bytes_per_cycle * ghz;
+    const double giga_clocks = d->cores * d->clock_mhz / 1e3; /* of all cores in a second */
+    d->peak_tera_flops = peak_xprof_flops_per_clock(d->arch) * giga_clocks / 1e3;
+    d->sram_read_gb = d->sram_write_gb = xprof_shared_bytes(d->arch) * giga_clocks;
 }
 
 static void fill_tpu(const struct trace_plane *p, struct device_info *d)
 {
     d->is_tpu = true;
     d->type = plane_str(p, S("device_type_string"));
+    d->product = peak_product_tpu(d->type);
     d->hbm_gb = plane_f64(p, S("peak_hbm_bw_gigabytes_per_second"));
     d->sram_read_gb = plane_f64(p, S("peak_sram_rd_bw_gigabytes_per_second"));
     d->sram_write_gb = plane_f64(p, S("peak_sram_wr_bw_gigabytes_per_second"));

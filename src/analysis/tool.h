@@ -38,6 +38,8 @@ struct tool_functions {
     bool (*xprof)(const struct tool_request *, struct arena *, struct buf *out, struct err *);
     /* --json where it is not the tables' document; NULL: the tables are printed. */
     bool (*json)(const struct tool_request *, struct arena *, struct json *j, struct err *);
+    /* Has an answer without a PROFILE: r->profile is then one without traces. */
+    bool needs_none;
 };
 
 struct tool {

@@ -60,6 +60,17 @@ static enum tool_format format_of(enum cli_output output)
     return TOOL_TEXT;
 }
 
+/* The answer of a tool that needs no profile: nothing is decoded, so nothing is sandboxed. */
+static bool tool_print_alone(const struct cli *cli, const struct tool *tool,
+                             const struct tool_param *params, uint32_t n, struct buf *out,
+                             struct err *e)
+{
+    struct profile none = {0};
+    const struct tool_request r = {
+        .profile = &none, .whole = &none, .params = params, .n_params = n};
+    return tool_print(tool, &r, format_of(cli->output), out, e);
+}
+
 static bool tool_run_and_print(struct cli *cli, const struct tool *tool, const char *path,
                                const struct tool_param *params, uint32_t n, struct err *e)
 {
@@ -67,12 +78,27 @@ static bool tool_run_and_print(struct cli *cli, const struct tool *tool, const c
     profile_limits_of(cli, &limits);
     struct buf out;
     buf_init(&out, LIMIT_PARSER_OUTPUT_BYTES);
-    bool ok =
-        profile_task_tool(path, &limits.parser, tool, params, n, format_of(cli->output), &out, e);
+    bool ok = path == NULL ? tool_print_alone(cli, tool, params, n, &out, e)
+                           : profile_task_tool(path, &limits.parser, tool, params, n,
+                                               format_of(cli->output), &out, e);
     if (ok && (fwrite(out.p, 1, out.n, stdout) != out.n || fflush(stdout) != 0))
         ok = err_sys(e, "cannot print");
     buf_release(&out);
     return ok;
+}
+
+static bool tool_answer(struct cli *cli, const struct tool *tool, int argc, char **argv,
+                        struct arena *a, struct err *e)
+{
+    struct tool_param *params;
+    const bool has_profile = argc > 2 && !(tool->functions->needs_none && strchr(argv[2], '='));
+    const int first = has_profile ? 3 : 2;
+    if (!has_profile && !tool->functions->needs_none)
+        return err_set(e, ERR_USAGE, "tacho tool %s needs a PROFILE", tool->name);
+    if (!params_take(a, argc - first, argv + first, &params, e))
+        return false;
+    return tool_run_and_print(cli, tool, has_profile ? argv[2] : NULL, params,
+                              (uint32_t)(argc - first), e);
 }
 
 bool cmd_tool(struct cli *cli, int argc, char **argv, struct err *e)
@@ -83,10 +109,8 @@ bool cmd_tool(struct cli *cli, int argc, char **argv, struct err *e)
         return err_hint(e, "tacho tools lists the tools");
     }
     struct arena a;
-    struct tool_param *params;
     arena_init(&a, "parameters", LIMIT_ARENA_REQUEST_BYTES);
-    const bool ok = params_take(&a, argc - 3, argv + 3, &params, e) &&
-                    tool_run_and_print(cli, tool, argv[2], params, (uint32_t)(argc - 3), e);
+    const bool ok = tool_answer(cli, tool, argc, argv, &a, e);
     arena_release(&a);
     return ok;
 }
