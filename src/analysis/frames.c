@@ -20,6 +20,8 @@ static bool is_hex(char c)
 
 str frame_clean(str name, struct arena *a)
 {
+    if (str_starts(name, S("ProfilerStep#")))
+        return str_sub(name, 0, sizeof "ProfilerStep" - 1);
     if (str_find(name, S(ADDRESS)) < 0 && str_find_char(name, ';') < 0)
         return name;
     char *const out = arena_alloc(a, name.n + 1, 1);

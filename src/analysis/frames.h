@@ -9,8 +9,8 @@
 #include "base/arena.h"
 
 bool frame_is_python(str name);
-/* The name without what differs from object to object (" at 0x7f…"), which would keep equal stacks apart, and with
- * a comma for the `;` that parts frames. Borrows the name where nothing is to be changed. */
+/* The name without what keeps equal stacks apart, the address of an object (" at 0x7f…") and the number of
+ * PyTorch's step, and with a comma for the `;` that parts frames. Borrows the name where it can. */
 str frame_clean(str name, struct arena *a);
 
 #endif
