@@ -101,7 +101,7 @@ static void set_classes(struct pod_core *c, const uint64_t *ps)
     c->class_ps[POD_COLLECTIVE] = ps[STEP_COLLECTIVE];
     c->class_ps[POD_HOST] = ps[STEP_HOST];
     c->class_ps[POD_LAUNCH] = ps[STEP_LAUNCH];
-    c->class_ps[POD_INPUT] = ps[STEP_WAIT_INPUT] + ps[STEP_H2D];
+    c->class_ps[POD_INPUT] = ps[STEP_WAIT_INPUT] + ps[STEP_COPY_IN] + ps[STEP_H2D];
     c->class_ps[POD_OUTPUT] = ps[STEP_D2H];
     set_other(c);
 }

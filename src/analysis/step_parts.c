@@ -45,7 +45,7 @@ static enum step_class class_of_kernel(str name)
 {
     switch (copy_kind(name)) {
     case FRAMEWORK_COPY_H2D:
-        return STEP_H2D;
+        return STEP_COPY_IN;
     case FRAMEWORK_COPY_D2H:
         return STEP_D2H;
     case FRAMEWORK_COPY_D2D:

@@ -21,8 +21,9 @@ enum step_class {
     STEP_D2D,
     STEP_WAIT_INPUT,
     STEP_COLLECTIVE,
+    STEP_COPY_IN, /* host to device, on the device; XProf counts it behind launches */
     STEP_LAUNCH,
-    STEP_H2D,
+    STEP_H2D, /* the host's side of it */
     STEP_HOST,
     STEP_CLASSES
 };

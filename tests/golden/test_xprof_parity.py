@@ -26,6 +26,7 @@ needs_shared = pytest.mark.skipif(not JUDGE.is_file(), reason=f"no XProf answers
                                   "cli.get_hosts",
                                   "input_pipeline_analyzer*",
                                   "pod_viewer",
+                                  "cli.get_step_trace",
                                   "roofline_model*",
                                   "kernel_stats*",
                                   "cli.get_kernel_stats",
