@@ -110,6 +110,8 @@ struct framework_op framework_op_parse(str full_name)
     const str type = str_sub(full_name, (size_t)colon + 1, full_name.n);
     if (str_eq(name, S("Iterator")))
         return (struct framework_op){FRAMEWORK_DATASET, full_name, S("Dataset")};
+    if (str_eq(name, S("aten")) && str_starts(type, S(":")))
+        return (struct framework_op){FRAMEWORK_TORCH, full_name, str_sub(type, 1, type.n)};
     if (is_tensorflow_type(type) && is_tensorflow_name(name))
         return (struct framework_op){FRAMEWORK_TENSORFLOW, name, type};
     const str derived = type.n == 0 ? after_last_slash(name) : type;

@@ -8,16 +8,22 @@
 
 enum event_kind { KIND_UNKNOWN = 0, KIND_OTHER, KIND_OPERATION, KIND_EAGER };
 
+static enum event_kind kind_of_name(str name, bool operators)
+{
+    if (str_eq(name, S("EagerKernelExecute")))
+        return KIND_EAGER;
+    const enum framework_kind kind = framework_op_parse(name).kind;
+    const bool is_device = kind == FRAMEWORK_TORCH && operators; /* they stand for the device's */
+    return kind == FRAMEWORK_UNKNOWN || is_device ? KIND_OTHER : KIND_OPERATION;
+}
+
 static enum event_kind kind_of(struct memo *m, const struct trace *t, const struct trace_line *line,
-                               const struct trace_event *ev)
+                               const struct trace_event *ev, bool operators)
 {
     uint8_t *known = memo_at(m, t, line, ev);
     if (*known == KIND_UNKNOWN) {
         const struct trace_event_metadata *md = trace_event_meta(t, line, ev);
-        *known = md == NULL                                               ? KIND_OTHER
-                 : str_eq(md->name, S("EagerKernelExecute"))              ? KIND_EAGER
-                 : framework_op_parse(md->name).kind != FRAMEWORK_UNKNOWN ? KIND_OPERATION
-                                                                          : KIND_OTHER;
+        *known = md == NULL ? KIND_OTHER : (uint8_t)kind_of_name(md->name, operators);
     }
     return (enum event_kind) * known;
 }
@@ -103,14 +109,14 @@ static void measure(struct thread *th, const struct trace_event *ev)
 }
 
 static bool add_thread(struct host_ops *h, const struct trace *t, uint32_t line_index,
-                       struct memo *kinds, struct err *e)
+                       bool operators, struct memo *kinds, struct err *e)
 {
     struct thread th = {
         .out = h, .trace = t, .line = &t->lines[line_index], .first_ps = UINT64_MAX};
     struct trace_cursor c;
     bool ok = true;
     for (trace_cursor_init(&c, t, line_index); ok && trace_cursor_next(&c);) {
-        const enum event_kind kind = kind_of(kinds, t, th.line, &c.event);
+        const enum event_kind kind = kind_of(kinds, t, th.line, &c.event, operators);
         if (kind == KIND_OTHER)
             continue;
         if (kind == KIND_OPERATION)
@@ -127,11 +133,12 @@ static bool add_thread(struct host_ops *h, const struct trace *t, uint32_t line_
 
 bool host_ops_add(struct host_ops *h, const struct trace *t, struct err *e)
 {
+    const bool operators = spans_has_operators(t);
     struct memo kinds = {0};
     bool ok = true;
     for (uint32_t i = 0; ok && i < t->n_lines; i++)
         if (t->planes[t->lines[i].plane_index].kind == TRACE_PLANE_HOST)
-            ok = add_thread(h, t, i, &kinds, e);
+            ok = add_thread(h, t, i, operators, &kinds, e);
     memo_release(&kinds);
     return ok;
 }

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/op_collect.h"
+#include "analysis/op_rates.h"
 #include "analysis/op_steps.h"
+#include "analysis/torch_cost.h"
 #include "model/trace_pick.h"
 
 /* XLA:CPU runs a program's operations on threads of the host; each event says which operation of
- * which program it was. */
+ * which program it was. Where no event does, PyTorch's operators stand for them: events of the category
+ * "cpu_op", as Kineto has it. */
 struct open_op {
     uint64_t end_ps, begin_ps, children_ps;
-    uint32_t op;          /* row of the table, or UINT32_MAX */
-    struct op_step *step; /* NULL: in none, or not asked for */
+    uint32_t op;            /* row of the table, or UINT32_MAX */
+    struct op_step *step;   /* NULL: in none, or not asked for */
+    struct torch_cost cost; /* of an operator of PyTorch */
 };
 
 struct collector {
@@ -20,7 +24,25 @@ struct collector {
     uint64_t first_ps, last_ps;
     struct map_u64_u32 devices; /* ordinal to the index among db->cpu_devices */
     uint32_t unsaid;            /* of operations that do not say where they ran; UINT32_MAX: none */
+    bool operators;             /* PyTorch's stand for the operations */
 };
+
+/* Costs of PyTorch's operators are told event by event, by their shapes; one that is unknown leaves the sum
+ * unknown. */
+static void add_cost(struct op_metrics *m, const struct torch_cost *c)
+{
+    m->has_cost = c->known && (m->has_cost || m->occurrences == 0);
+    m->cost_is_own = m->has_breakdown = m->has_cost;
+    if (!m->has_cost) {
+        m->flops = m->model_flops = m->bytes = 0;
+        m->read_bytes[OP_SPACE_HBM] = m->write_bytes[OP_SPACE_HBM] = 0;
+        return;
+    }
+    m->flops = m->model_flops = op_add(m->flops, c->flops);
+    m->bytes = op_add(m->bytes, op_add(c->read_bytes, c->write_bytes));
+    m->read_bytes[OP_SPACE_HBM] = op_add(m->read_bytes[OP_SPACE_HBM], c->read_bytes);
+    m->write_bytes[OP_SPACE_HBM] = op_add(m->write_bytes[OP_SPACE_HBM], c->write_bytes);
+}
 
 static void close_op(struct collector *c)
 {
@@ -29,17 +51,35 @@ static void close_op(struct collector *c)
     const uint64_t time = o->end_ps - o->begin_ps;
     const uint64_t self = time > o->children_ps ? time - o->children_ps : 0;
     struct op_tally t = {0};
+    struct op_metrics once = {.category = m->category};
     op_tally_add(&t, time, self);
+    if (c->operators) {
+        add_cost(m, &o->cost);
+        add_cost(&once, &o->cost);
+    }
     op_metrics_add(m, &t);
-    if (o->step != NULL)
+    if (o->step != NULL && c->operators)
+        op_step_add(o->step, &once, self, 0, !once.has_cost);
+    else if (o->step != NULL)
         op_step_add(o->step, m->once, self, 0, time > self);
     if (c->n_open > 0)
         c->open[c->n_open - 1].children_ps += time;
 }
 
-enum asked { HLO_OP = 0, HLO_MODULE, PROGRAM_ID, DEVICE_ORDINAL, ASKED };
-static const str asked_names[ASKED] = {STR_INIT("hlo_op"), STR_INIT("hlo_module"),
-                                       STR_INIT("program_id"), STR_INIT("device_ordinal")};
+enum asked {
+    HLO_OP = 0,
+    HLO_MODULE,
+    PROGRAM_ID,
+    DEVICE_ORDINAL,
+    CATEGORY,
+    INPUT_DIMS,
+    INPUT_TYPE,
+    ASKED
+};
+static const str asked_names[ASKED] = {STR_INIT("hlo_op"),     STR_INIT("hlo_module"),
+                                       STR_INIT("program_id"), STR_INIT("device_ordinal"),
+                                       STR_INIT("category"),   STR_INIT("Input Dims"),
+                                       STR_INIT("Input type")};
 
 static const struct hlo_program *program_of(const struct op_db *db, const struct trace_stat *stats,
                                             uint64_t *id)
@@ -58,6 +98,23 @@ static const struct hlo_program *program_of(const struct op_db *db, const struct
     return p != NULL && p->readable ? p : NULL;
 }
 
+static bool describe(struct collector *c, struct op_metrics *m, const struct hlo_program *p)
+{
+    const struct hlo_instruction *in = p == NULL ? NULL : hlo_find(&p->module, m->name);
+    m->category = c->operators ? torch_category(m->name) : S("unknown");
+    m->provenance = c->operators ? m->name : (str){0};
+    return in == NULL || op_metrics_describe(c->db, m, p, in, c->err);
+}
+
+static struct torch_cost operator_cost(const struct trace_stat *stats, str name)
+{
+    str dims = {0}, types = {0};
+    if (!torch_has_cost(name) || !trace_stat_str(&stats[INPUT_DIMS], &dims) ||
+        !trace_stat_str(&stats[INPUT_TYPE], &types))
+        return (struct torch_cost){0};
+    return torch_cost(name, dims, types);
+}
+
 static bool begin_op(struct collector *c, const struct trace_event *ev,
                      const struct trace_stat *stats, str name)
 {
@@ -69,18 +126,17 @@ static bool begin_op(struct collector *c, const struct trace_event *ev,
     struct op_metrics *m = op_db_put(c->db, id, name);
     if (m == NULL)
         return arena_full(c->db->arena, c->err);
-    if (m->category.n == 0) {
-        const struct hlo_instruction *in = p == NULL ? NULL : hlo_find(&p->module, m->name);
-        m->category = S("unknown");
-        if (in != NULL && !op_metrics_describe(c->db, m, p, in, c->err))
-            return false;
-    }
+    if (m->category.n == 0 && !describe(c, m, p))
+        return false;
     struct op_step *step = op_steps_at(c->db->steps, 0, ev->start_ps);
-    if ((step != NULL && op_metrics_once(c->db, m) == NULL) ||
+    if ((step != NULL && !c->operators && op_metrics_once(c->db, m) == NULL) ||
         !ARENA_PUSH(c->db->arena, c->open, c->n_open, c->open_capacity))
         return arena_full(c->db->arena, c->err);
-    c->open[c->n_open - 1] = (struct open_op){
-        .begin_ps = ev->start_ps, .end_ps = end, .op = (uint32_t)(m - c->db->ops), .step = step};
+    c->open[c->n_open - 1] = (struct open_op){.begin_ps = ev->start_ps,
+                                              .end_ps = end,
+                                              .op = (uint32_t)(m - c->db->ops),
+                                              .step = step,
+                                              .cost = operator_cost(stats, m->name)};
     c->first_ps = ev->start_ps < c->first_ps ? ev->start_ps : c->first_ps;
     c->last_ps = end > c->last_ps ? end : c->last_ps;
     return true;
@@ -117,6 +173,18 @@ static bool device_ran(struct collector *c, const struct trace_event *ev,
            arena_full(c->db->arena, c->err);
 }
 
+/* The operation that the event is, or empty. */
+static str operation_of(const struct collector *c, uint32_t line_index,
+                        const struct trace_event *ev, const struct trace_stat *stats)
+{
+    str name = {0};
+    if (!c->operators)
+        trace_stat_str(&stats[HLO_OP], &name);
+    else if (spans_is_operator(&stats[CATEGORY]))
+        name = trace_event_name(c->trace, &c->trace->lines[line_index], ev);
+    return name;
+}
+
 static bool collect_line(struct collector *c, uint32_t line_index)
 {
     struct trace_cursor cursor;
@@ -124,12 +192,11 @@ static bool collect_line(struct collector *c, uint32_t line_index)
     bool ok = true;
     trace_picker_init(&p, c->trace, line_index, asked_names, ASKED);
     for (trace_cursor_init(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);) {
-        str name = {0};
         ok = trace_pick(&p, &cursor.event, c->err);
-        if (ok && trace_stat_str(&p.values[HLO_OP], &name) && name.n > 0) {
+        const str name = ok ? operation_of(c, line_index, &cursor.event, p.values) : (str){0};
+        if (name.n > 0)
             ok = begin_op(c, &cursor.event, p.values, name) &&
-                 device_ran(c, &cursor.event, &p.values[DEVICE_ORDINAL]);
-        }
+                 (c->n_open > 1 || device_ran(c, &cursor.event, &p.values[DEVICE_ORDINAL]));
     }
     trace_picker_release(&p);
     while (c->n_open > 0)
@@ -138,23 +205,28 @@ static bool collect_line(struct collector *c, uint32_t line_index)
     return ok && trace_cursor_ok(&cursor, c->err);
 }
 
-static bool names_operations(const struct trace_plane *p)
+static bool plane_names(const struct trace_plane *p, str name)
 {
     for (uint32_t i = 0; i < p->n_stat_names; i++)
-        if (str_eq(p->stat_names[i], S("hlo_op")))
+        if (str_eq(p->stat_names[i], name))
             return true;
     return false;
 }
 
 bool op_collect_cpu(struct op_db *db, const struct trace *t, struct err *e)
 {
-    struct collector c = {
-        .db = db, .trace = t, .err = e, .first_ps = UINT64_MAX, .unsaid = UINT32_MAX};
+    struct collector c = {.db = db,
+                          .trace = t,
+                          .err = e,
+                          .first_ps = UINT64_MAX,
+                          .unsaid = UINT32_MAX,
+                          .operators = spans_has_operators(t)};
     const uint32_t first_device = db->n_cpu_devices;
     bool ok = true;
     for (uint32_t i = 0; ok && i < t->n_planes; i++) {
         const struct trace_plane *p = &t->planes[i];
-        if (p->kind != TRACE_PLANE_HOST || !names_operations(p))
+        if (p->kind != TRACE_PLANE_HOST ||
+            !plane_names(p, c.operators ? S("category") : S("hlo_op")))
             continue;
         for (uint32_t l = p->first_line; ok && l < p->first_line + p->n_lines; l++)
             ok = collect_line(&c, l);

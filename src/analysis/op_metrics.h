@@ -6,7 +6,8 @@
  * or step to its last. In it the device was busy with operations, busy with what names no operation
  * (GPU: kernels of a graph, copies, kernels without XLA) or idle; XProf counts the last two as
  * idle. On CPU backends the device is the one that each operation names (device_ordinal), on whatever
- * executor thread it ran; its total is its host's, from the first operation to the last. Flops and
+ * executor thread it ran; its total is its host's, from the first operation to the last. Where a host has
+ * no XLA either, PyTorch's operators ("aten::mm") stand for its operations. Flops and
  * bytes come from the event's metadata (TPU) or from the static cost model over the HLO (GPU, CPU);
  * has_cost tells an unknown from a zero.
  *
@@ -38,6 +39,7 @@ struct op_metrics {
     uint64_t flops, model_flops, bytes; /* of all occurrences; saturating */
     uint64_t read_bytes[OP_SPACES], write_bytes[OP_SPACES];
     bool has_breakdown, has_cost, is_eager;
+    bool cost_is_own; /* though it runs others: theirs is not in it (PyTorch's matrix products) */
     bool uses_matrix_units; /* one of its kernels does, by the kernel's name (GPU) */
     uint64_t matrix_ps;     /* of its time, in such kernels */
     enum { OP_CORE_NONE = 0, OP_CORE_TENSOR, OP_CORE_SPARSE } core;
@@ -129,7 +131,7 @@ static inline uint64_t op_db_xprof_idle_ps(const struct op_db *db)
 /* An operation that runs others (`while`): its cost is already in theirs. */
 static inline bool op_runs_others(const struct op_metrics *m)
 {
-    return m->time_ps > m->self_ps;
+    return m->time_ps > m->self_ps && !m->cost_is_own;
 }
 /* True for operations that wait for the host or another core: they do not count as busy. */
 bool op_is_off_duty(str category);

@@ -13,6 +13,7 @@ struct collector {
     struct err *err;
     struct device_spans *out;
     struct memo names; /* of kernels; of what a core's operations are; of waits */
+    bool operators;    /* PyTorch's are work */
 };
 
 bool spans_add(struct spans *s, struct arena *a, uint64_t begin_ps, uint64_t end_ps)
@@ -250,12 +251,31 @@ static bool add_stream(struct collector *c, uint32_t line_index)
     return ok && trace_cursor_ok(&cursor, c->err);
 }
 
-/* A thread of the host: operations of XLA:CPU, and where it steps, its waits for the iterator. */
+bool spans_has_operators(const struct trace *t)
+{
+    for (uint32_t i = 0; i < t->n_planes; i++) {
+        const struct trace_plane *p = &t->planes[i];
+        if (p->kind == TRACE_PLANE_TPU || p->kind == TRACE_PLANE_GPU)
+            return false;
+        for (uint32_t k = 0; p->kind == TRACE_PLANE_HOST && k < p->n_stat_names; k++)
+            if (str_eq(p->stat_names[k], S("hlo_op")))
+                return false;
+    }
+    return true;
+}
+
+bool spans_is_operator(const struct trace_stat *category)
+{
+    str is = {0};
+    return trace_stat_str(category, &is) && str_eq(is, S("cpu_op"));
+}
+
+/* A thread of the host: operations of XLA:CPU or PyTorch, and where it steps, its waits for the iterator. */
 static bool add_thread(struct collector *c, uint32_t line_index)
 {
     const struct trace_line *line = &c->trace->lines[line_index];
-    enum { HLO_OP, ROOT, ASKED };
-    static const str asked[ASKED] = {STR_INIT("hlo_op"), STR_INIT("_r")};
+    enum { HLO_OP, CATEGORY, ROOT, ASKED };
+    static const str asked[ASKED] = {STR_INIT("hlo_op"), STR_INIT("category"), STR_INIT("_r")};
     struct trace_cursor cursor;
     struct trace_picker p;
     struct spans waits = {0};
@@ -263,7 +283,8 @@ static bool add_thread(struct collector *c, uint32_t line_index)
     trace_picker_init(&p, c->trace, line_index, asked, ASKED);
     for (trace_cursor_init(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);) {
         ok = trace_pick(&p, &cursor.event, c->err);
-        if (ok && p.values[HLO_OP].type != TRACE_STAT_NONE)
+        if (ok && (p.values[HLO_OP].type != TRACE_STAT_NONE ||
+                   (c->operators && spans_is_operator(&p.values[CATEGORY]))))
             ok = add_work(c, &cursor.event, false);
         if (ok && p.values[ROOT].type != TRACE_STAT_NONE)
             steps = true;
@@ -310,7 +331,8 @@ static bool collect(struct collector *c)
 bool device_spans_of(const struct trace *t, struct arena *a, struct device_spans *out,
                      struct err *e)
 {
-    struct collector c = {.trace = t, .arena = a, .err = e, .out = out};
+    struct collector c = {
+        .trace = t, .arena = a, .err = e, .out = out, .operators = spans_has_operators(t)};
     *out = (struct device_spans){0};
     const bool ok = collect(&c);
     memo_release(&c.names);

@@ -5,7 +5,7 @@
  * spans_is_work): on a TPU the events of the line "XLA Ops" but those that wait for the host
  * (infeed, outfeed, send, recv: "off duty" in XProf's op_metrics_db_utils) and those that enclose
  * others (while, conditional, call); on a GPU all that runs on a stream, copies too; on a CPU the
- * host events that name an hlo_op. An event that stands for many occurrences has no place in time
+ * host events that name an hlo_op, else PyTorch's operators. An event that stands for many occurrences has no place in time
  * and is none. Several at once count once.
  *
  * Intervals live in the arena. Times: picoseconds of the trace. */
@@ -69,5 +69,10 @@ bool spans_is_derived(str line_name);
 bool spans_is_work_line(const struct trace *t, uint32_t line_index);
 /* Whether an event of such a line is work. */
 bool spans_is_work(const struct trace *t, uint32_t line_index, const struct trace_event *ev);
+/* True where PyTorch's operators on threads of the host stand for a device: the trace has neither a TPU nor a
+ * GPU, and no event of XLA:CPU that names its hlo_op. */
+bool spans_has_operators(const struct trace *t);
+/* Whether an event whose stat "category" this is is such an operator. */
+bool spans_is_operator(const struct trace_stat *category);
 
 #endif
