@@ -8,9 +8,8 @@
 
 #include "base/file.h"
 #include "base/limits.h"
-#include "format/chrome.h"
+#include "format/import.h"
 #include "format/index.h"
-#include "format/json_scan.h"
 #include "format/xspace.h"
 #include "model/trace_mask.h"
 
@@ -32,7 +31,7 @@ static int spill_open(void)
     return -1;
 }
 
-enum file_kind { FILE_OTHER = 0, FILE_XSPACE, FILE_JSON };
+enum file_kind { FILE_OTHER = 0, FILE_XSPACE, FILE_FOREIGN };
 
 /* By the first bytes. A damaged file that is named as an XSpace is one. Of gzip the content is not
  * looked at here: that is the parser's business. */
@@ -41,21 +40,21 @@ static enum file_kind file_kind(int fd, str name)
     char bytes[4096];
     const ssize_t n = pread(fd, bytes, sizeof bytes, 0);
     const str head = {bytes, n > 0 ? (size_t)n : 0};
-    const bool gzip = n >= 2 && (uint8_t)bytes[0] == 0x1f && (uint8_t)bytes[1] == 0x8b;
-    if ((gzip || json_scan_looks_like(head)) && !str_ends(name, S(TRACE_FILE_ENDING)))
-        return FILE_JSON;
+    if (import_looks_like(head) && !str_ends(name, S(TRACE_FILE_ENDING)))
+        return FILE_FOREIGN;
     return str_ends(name, S(TRACE_FILE_ENDING)) || (n > 0 && xspace_looks_like(head)) ? FILE_XSPACE
                                                                                       : FILE_OTHER;
 }
 
 static str name_stem(str name)
 {
-    static const str json[] = {STR_INIT(".gz"), STR_INIT(".json"), STR_INIT(".trace"),
-                               STR_INIT(".pt")};
+    static const str endings[] = {
+        STR_INIT(".gz"),    STR_INIT(".json"), STR_INIT(".pftrace"), STR_INIT(".perfetto-trace"),
+        STR_INIT(".pprof"), STR_INIT(".prof"), STR_INIT(".trace"),   STR_INIT(".pt")};
     const size_t n = name.n;
-    for (size_t i = 0; i < sizeof json / sizeof *json; i++)
-        if (str_ends(name, json[i]) && name.n > json[i].n)
-            name.n -= json[i].n;
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+        if (str_ends(name, endings[i]) && name.n > endings[i].n)
+            name.n -= endings[i].n;
     if (name.n < n)
         return name;
     if (str_ends(name, S(TRACE_FILE_ENDING)))
@@ -95,7 +94,8 @@ static bool source_add(struct profile_source *s, const char *path, struct err *e
     f->fd = fd;
     f->size_bytes = (uint64_t)st.st_size;
     f->import_fd = f->spill_fd = f->index_fd = f->index_out_fd = -1;
-    if (file_kind(fd, path_base(str_from(path))) == FILE_JSON && (f->import_fd = spill_open()) < 0)
+    if (file_kind(fd, path_base(str_from(path))) == FILE_FOREIGN &&
+        (f->import_fd = spill_open()) < 0)
         return err_sys(e, "cannot import '%s': no room for a temporary file", path);
     f->spill_fd = f->size_bytes >= SPILL_LEAST_BYTES ? spill_open() : -1;
     return true;
@@ -113,10 +113,11 @@ static enum file_kind file_kind_at(const char *path)
         return str_ends(str_from(path), S(TRACE_FILE_ENDING)) ? FILE_XSPACE : FILE_OTHER;
     enum file_kind kind = file_kind(fd, path_base(str_from(path)));
     char bytes[4096];
-    const ssize_t n = kind == FILE_JSON ? pread(fd, bytes, sizeof bytes, 0) : 0;
+    const ssize_t n = kind == FILE_FOREIGN ? pread(fd, bytes, sizeof bytes, 0) : 0;
     const str head = {bytes, n > 0 ? (size_t)n : 0};
-    if (kind == FILE_JSON && bytes[0] != 0x1f && str_find(head, S("\"ph\"")) < 0 &&
-        str_find(head, S("\"traceEvents\"")) < 0)
+    const str solid = str_trim(head);
+    if (solid.n > 0 && (solid.p[0] == '{' || solid.p[0] == '[') &&
+        str_find(head, S("\"ph\"")) < 0 && str_find(head, S("\"traceEvents\"")) < 0)
         kind = FILE_OTHER;
     close(fd);
     return kind;
@@ -204,7 +205,7 @@ static bool folder_add_kind(struct profile_source *s, const char *dir, enum file
 static bool folder_add(struct profile_source *s, const char *dir, struct err *e)
 {
     return folder_add_kind(s, dir, FILE_XSPACE, e) &&
-           (s->n_files > 0 || folder_add_kind(s, dir, FILE_JSON, e));
+           (s->n_files > 0 || folder_add_kind(s, dir, FILE_FOREIGN, e));
 }
 
 static char *trim_slashes(struct arena *a, const char *path)
@@ -278,7 +279,7 @@ static int file_take(struct profile_file *f, struct err *e)
     int fd = f->fd;
     if (f->import_fd >= 0) {
         const bool ok =
-            chrome_import(f->fd, f->import_fd, e) || err_wrap(e, "cannot open '%s'", f->path);
+            import_run(f->fd, f->import_fd, e) || err_wrap(e, "cannot open '%s'", f->path);
         close(f->fd);
         fd = f->import_fd;
         if (!ok) {

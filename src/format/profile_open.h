@@ -23,7 +23,7 @@ struct profile_file {
     str target; /* file name without its ending: "host-0", "host-0.3" */
     str host;   /* of the file name; empty when the name says nothing */
     int fd;     /* owned until loaded */
-    int import_fd; /* unlinked temporary file for the XSpace made from JSON, or -1; owned until loaded */
+    int import_fd; /* unlinked temporary file for the XSpace made from a foreign format, or -1; owned until loaded */
     int spill_fd;     /* unlinked temporary file for row groups, or -1; owned until loaded */
     int index_fd;     /* its index, to load from instead, or -1; owned until loaded */
     int index_out_fd; /* an empty file that takes its index when it is decoded, or -1; owned */

@@ -255,6 +255,18 @@ void xspace_writer_late(struct xspace_writer *w, struct xspace_line_out *l, uint
     l->stats_from = l->stats.n;
 }
 
+void xspace_writer_lend(struct xspace_writer *w, struct xspace_line_out *l, uint64_t from,
+                        uint64_t to)
+{
+    const struct xspace_event_out *ev = &l->events[from];
+    if (ev->stats_n == 0)
+        return;
+    if (ARENA_PUSH(&w->arena, l->late, l->n_late, l->late_capacity))
+        l->late[l->n_late - 1] = (struct xspace_late_out){to, ev->stats_from, ev->stats_n};
+    else
+        w->full = true;
+}
+
 static void add_text(struct xspace_writer *w, str **list, uint32_t *n, uint32_t *capacity, str text)
 {
     if (ARENA_PUSH(&w->arena, *list, *n, *capacity))

@@ -114,6 +114,10 @@ void xspace_writer_event(struct xspace_writer *w, struct xspace_line_out *l, uin
 /* Gives the stats since the last event to one that is there already. */
 void xspace_writer_late(struct xspace_writer *w, struct xspace_line_out *l, uint64_t event);
 
+/* Gives the stats of one event of the line to another one too. */
+void xspace_writer_lend(struct xspace_writer *w, struct xspace_line_out *l, uint64_t from,
+                        uint64_t to);
+
 void xspace_writer_warn(struct xspace_writer *w, str text);
 void xspace_writer_host(struct xspace_writer *w, str name);
 MUST_CHECK bool xspace_writer_save(struct xspace_writer *w, int fd, struct err *e);
