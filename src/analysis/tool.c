@@ -4,6 +4,7 @@
 #include "analysis/selection.h"
 #include "base/limits.h"
 #include "model/table_print.h"
+#include "model/trace_json.h"
 
 const struct tool tool_table[] = {
 #define X(symbol, name, title, parameters, help)                                                   \
@@ -123,6 +124,19 @@ static bool too_large(const struct tool *tool, const struct buf *out, struct err
            err_hint(e, "ask for a part of it with its parameters: %s", tool->parameters);
 }
 
+bool tool_run(const struct tool *tool, const struct tool_request *r, struct arena *a,
+              struct table **out, struct err *e)
+{
+    struct tool_request part;
+    if (!tool_check_params(tool, r, e) || !tool_narrow(r, a, &part, e) ||
+        !tool->functions->run(&part, a, out, e))
+        return false;
+    for (const struct table *t = *out; t != NULL; t = t->next)
+        if (!table_ok(t, e))
+            return false;
+    return true;
+}
+
 bool tool_print(const struct tool *tool, const struct tool_request *r, enum tool_format format,
                 struct buf *out, struct err *e)
 {
@@ -150,28 +164,6 @@ bool tool_print(const struct tool *tool, const struct tool_request *r, enum tool
 
 void tool_print_stats(struct json *j, struct trace_stats stats)
 {
-    for (uint32_t i = 0; i < stats.n; i++) {
-        const struct trace_stat *s = &stats.items[i];
-        json_key_str(j, s->name);
-        switch (s->type) {
-        case TRACE_STAT_F64:
-            json_f64(j, s->f64);
-            break;
-        case TRACE_STAT_U64:
-            json_u64(j, s->u64);
-            break;
-        case TRACE_STAT_I64:
-            json_i64(j, s->i64);
-            break;
-        case TRACE_STAT_STR:
-            json_str(j, s->text);
-            break;
-        case TRACE_STAT_BYTES:
-            json_strf(j, "<%zu bytes>", s->text.n);
-            break;
-        case TRACE_STAT_NONE:
-            json_null(j);
-            break;
-        }
-    }
+    for (uint32_t i = 0; i < stats.n; i++)
+        trace_stat_json(j, &stats.items[i]);
 }

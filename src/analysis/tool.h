@@ -63,6 +63,9 @@ str tool_param(const struct tool_request *r, str key);
 /* Each stat as a member of the open object; bytes as their number, a stat without a value as null. */
 void tool_print_stats(struct json *j, struct trace_stats stats);
 
+/* The tool's tables; parameters as in tool_print. They live in a. */
+MUST_CHECK bool tool_run(const struct tool *tool, const struct tool_request *r, struct arena *a,
+                         struct table **out, struct err *e);
 /* Runs the tool: ERR_USAGE for a parameter that it does not know, ERR_NOT_FOUND for a host, device or step
  * that the profile does not have. */
 enum tool_format { TOOL_TEXT = 0, TOOL_JSON, TOOL_CSV, TOOL_XPROF };

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tacho tools: the analysis tools. tacho tool: one of them on a profile, in the parser's sandbox. */
-#include <stdio.h>
-
 #include "base/limits.h"
+#include "cli/parser_out.h"
 #include "cli/profile_limits.h"
 #include "cli/table_out.h"
 #include "jobs/profile_task.h"
@@ -45,21 +44,6 @@ static bool params_take(struct arena *a, int n, char **words, struct tool_param 
     return true;
 }
 
-static enum tool_format format_of(enum cli_output output)
-{
-    switch (output) {
-    case CLI_OUTPUT_TEXT:
-        return TOOL_TEXT;
-    case CLI_OUTPUT_JSON:
-        return TOOL_JSON;
-    case CLI_OUTPUT_CSV:
-        return TOOL_CSV;
-    case CLI_OUTPUT_XPROF:
-        return TOOL_XPROF;
-    }
-    return TOOL_TEXT;
-}
-
 /* The answer of a tool that needs no profile: nothing is decoded, so nothing is sandboxed. */
 static bool tool_print_alone(const struct cli *cli, const struct tool *tool,
                              const struct tool_param *params, uint32_t n, struct buf *out,
@@ -68,7 +52,7 @@ static bool tool_print_alone(const struct cli *cli, const struct tool *tool,
     struct profile none = {0};
     const struct tool_request r = {
         .profile = &none, .whole = &none, .params = params, .n_params = n};
-    return tool_print(tool, &r, format_of(cli->output), out, e);
+    return tool_print(tool, &r, parser_out_format(cli), out, e);
 }
 
 static bool tool_run_and_print(struct cli *cli, const struct tool *tool, const char *path,
@@ -80,9 +64,8 @@ static bool tool_run_and_print(struct cli *cli, const struct tool *tool, const c
     buf_init(&out, LIMIT_PARSER_OUTPUT_BYTES);
     bool ok = path == NULL ? tool_print_alone(cli, tool, params, n, &out, e)
                            : profile_task_tool(path, &limits.parser, tool, params, n,
-                                               format_of(cli->output), &out, e);
-    if (ok && (fwrite(out.p, 1, out.n, stdout) != out.n || fflush(stdout) != 0))
-        ok = err_sys(e, "cannot print");
+                                               parser_out_format(cli), &out, e);
+    ok = ok && parser_out_print(&out, e);
     buf_release(&out);
     return ok;
 }

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "cli/profile_limits.h"
 #include "cli/progress.h"
 #include "jobs/export_task.h"
 
@@ -121,9 +122,7 @@ static bool run(struct cli *cli, const struct export_wish *wish, const struct ex
     struct export_counts counts;
     struct target target;
     const char *path = name_of(a, wish, x);
-    const struct parser_limits limits = {
-        .memory_bytes = (uint64_t)config_number(cli->config, CONFIG_FIELD_parser_memory),
-        .cpu_s = (uint64_t)config_number(cli->config, CONFIG_FIELD_parser_cpu) / NS_PER_S};
+    struct profile_limits limits;
     const struct export_options options = {.host = str_from(wish->host),
                                            .from_ps = (uint64_t)wish->from_ns * PS_PER_NS,
                                            .to_ps = (uint64_t)wish->until_ns * PS_PER_NS,
@@ -132,9 +131,10 @@ static bool run(struct cli *cli, const struct export_wish *wish, const struct ex
                                            .progress_ctx = &progress};
     if (path == NULL)
         return arena_full(a, e);
+    profile_limits_of(cli, &limits);
     progress_init(&progress, "exporting", "events");
     bool ok = target_open(&target, a, path, e) &&
-              export_task_run(wish->profile, &limits, x, &options, target.fd, &counts, e);
+              export_task_run(wish->profile, &limits.parser, x, &options, target.fd, &counts, e);
     progress_end(&progress);
     ok = target_close(&target, ok, e);
     return ok && say(cli, x, &target, &counts, e);

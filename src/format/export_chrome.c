@@ -3,6 +3,7 @@
  * A plane is a process and a line a thread, numbered as they come: real profiles repeat ids. Times are
  * decimal microseconds that keep the picoseconds. */
 #include "format/export_inside.h"
+#include "model/trace_json.h"
 
 struct chrome {
     struct export_work *w;
@@ -38,31 +39,6 @@ static void put_order(struct chrome *c, const char *what, bool of_thread, uint64
     json_end(&c->j);
 }
 
-static void put_stat(struct json *j, const struct trace_stat *s)
-{
-    json_key_str(j, s->name);
-    switch (s->type) {
-    case TRACE_STAT_F64:
-        json_f64(j, s->f64);
-        break;
-    case TRACE_STAT_U64:
-        json_u64(j, s->u64);
-        break;
-    case TRACE_STAT_I64:
-        json_i64(j, s->i64);
-        break;
-    case TRACE_STAT_STR:
-        json_str(j, s->text);
-        break;
-    case TRACE_STAT_BYTES:
-        json_strf(j, "<%zu bytes>", s->text.n);
-        break;
-    case TRACE_STAT_NONE:
-        json_null(j);
-        break;
-    }
-}
-
 /* What Kineto would call it: importers know a device's work by that. */
 static str category_of(const struct trace *t, const struct trace_line *line, str name,
                        struct trace_stats stats)
@@ -86,7 +62,7 @@ static void put_args(struct json *j, const struct trace_event *ev, struct trace_
     json_object(j);
     for (uint32_t i = 0; i < stats.n; i++)
         if (!str_eq(stats.items[i].name, S("category")))
-            put_stat(j, &stats.items[i]);
+            trace_stat_json(j, &stats.items[i]);
     if (ev->num_occurrences > 0)
         json_ku64(j, "num_occurrences", ev->num_occurrences);
     json_end(j);

@@ -79,8 +79,8 @@ def test_the_guides_commands_work(tmp_path):
     env |= {"TACHO_DATA": str(tmp_path / "data"), "PYTHONPATH": str(ROOT / "python"), "PROFILE": str(SHARED),
             "PATH": f"{tmp_path}:{pathlib.Path(sys.executable).parent}:{env['PATH']}"}
     ran = 0
-    for page in ("start", "record", "goodput", "report", "profiles", "export"):
-        if page in ("profiles", "export") and not SHARED.exists():
+    for page in ("start", "record", "goodput", "report", "profiles", "export", "sql"):
+        if page in ("profiles", "export", "sql") and not SHARED.exists():
             print(f"{page}.md: not run, ../shared is absent")
             continue
         text = (ROOT / f"docs/guide/{page}.md").read_text()
