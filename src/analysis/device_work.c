@@ -313,17 +313,16 @@ static struct work_device *cpu_device(struct collector *c, const struct trace_st
     return d;
 }
 
-enum asked { HLO_OP = 0, DEVICE_ORDINAL, CATEGORY, ASKED };
-static const str asked_names[ASKED] = {STR_INIT("hlo_op"), STR_INIT("device_ordinal"),
-                                       STR_INIT("category")};
+const str work_cpu_names[WORK_CPU_ASKED] = {STR_INIT("hlo_op"), STR_INIT("device_ordinal"),
+                                            STR_INIT("category")};
 
 /* XLA's operations name themselves; PyTorch's are of a category. */
-static enum work_kind cpu_kind(const struct trace_stat *values, str name)
+enum work_kind work_kind_on_cpu(const struct trace_stat *values, str name)
 {
     str op, category = {0};
-    if (trace_stat_str(&values[HLO_OP], &op))
+    if (trace_stat_str(&values[WORK_CPU_HLO_OP], &op))
         return work_kind_of_op((str){0}, op);
-    if (!trace_stat_str(&values[CATEGORY], &category) || !str_eq(category, S("cpu_op")))
+    if (!trace_stat_str(&values[WORK_CPU_CATEGORY], &category) || !str_eq(category, S("cpu_op")))
         return WORK_NONE;
     return str_eq(name, S("record_param_comms")) || str_starts(name, S("c10d::")) ? WORK_COMM
                                                                                   : WORK_COMPUTE;
@@ -335,15 +334,15 @@ static bool add_thread(struct collector *c, uint32_t line)
     struct trace_cursor cursor;
     struct trace_picker p;
     bool ok = true;
-    trace_picker_init(&p, t, line, asked_names, ASKED);
+    trace_picker_init(&p, t, line, work_cpu_names, WORK_CPU_ASKED);
     for (trace_cursor_init(&cursor, t, line); ok && trace_cursor_next(&cursor);) {
         const str name = trace_event_name(t, &t->lines[line], &cursor.event);
         if (!(ok = trace_pick(&p, &cursor.event, c->err)))
             break;
-        const enum work_kind kind = cpu_kind(p.values, name);
+        const enum work_kind kind = work_kind_on_cpu(p.values, name);
         if (kind == WORK_NONE)
             continue;
-        struct work_device *d = cpu_device(c, &p.values[DEVICE_ORDINAL]);
+        struct work_device *d = cpu_device(c, &p.values[WORK_CPU_ORDINAL]);
         ok = d != NULL ? add_work(c, d, kind, &cursor.event) : arena_full(c->arena, c->err);
     }
     trace_cursor_release(&cursor);

@@ -67,6 +67,10 @@ enum work_kind work_kind_of_kernel(str name);
 /* Of an event on a line of a device's plane; known: a memo kept for the plane's events. */
 enum work_kind work_kind_at(struct memo *known, const struct trace *t, uint32_t line_index,
                             const struct trace_event *ev);
+/* Of an event of the host: the stats to pick, and what it is as work of a CPU device. */
+enum work_cpu_asked { WORK_CPU_HLO_OP = 0, WORK_CPU_ORDINAL, WORK_CPU_CATEGORY, WORK_CPU_ASKED };
+extern const str work_cpu_names[WORK_CPU_ASKED];
+enum work_kind work_kind_on_cpu(const struct trace_stat *values, str name);
 /* "all-reduce" of "%all-reduce-start.3 = …" and of "all_reduce"; empty when it is no collective. */
 str work_collective(str name);
 /* "all-reduce" of "ncclDevKernel_AllReduce_Sum_f32_RING_LL(…)"; also "broadcast", "reduce", "send-recv". */

@@ -59,13 +59,12 @@ struct linker {
     struct flows *out;
 };
 
-static bool add_link(struct linker *b, struct event_ref from, struct event_ref to,
-                     enum flow_kind kind)
+static bool add_link(struct linker *b, struct flow_link link)
 {
     struct flows *f = b->out;
     if (!ARENA_PUSH(b->arena, f->by_source, f->n_links, f->links_capacity))
         return arena_full(b->arena, b->err);
-    f->by_source[f->n_links - 1] = (struct flow_link){.from = from, .to = to, .kind = kind};
+    f->by_source[f->n_links - 1] = link;
     return true;
 }
 
@@ -110,6 +109,11 @@ static bool starts_of(struct linker *b, const struct trace_plane *p, uint32_t **
     return true;
 }
 
+struct started { /* the last execution of a start that no done has ended */
+    bool open;
+    uint64_t event_index, start_ps, end_ps;
+};
+
 /* A done belongs to the last start of what it names; each start to one done. */
 static bool link_async(struct linker *b, uint32_t line)
 {
@@ -119,27 +123,34 @@ static bool link_async(struct linker *b, uint32_t line)
     bool any, ok = starts_of(b, p, &starts, &any);
     if (!ok || !any)
         return ok;
-    uint64_t *open = ARENA_ARRAY(b->arena, uint64_t, p->n_event_metadata); /* 1 + event */
-    if (open == NULL)
+    struct started *last = ARENA_ARRAY(b->arena, struct started, p->n_event_metadata);
+    if (last == NULL)
         return arena_full(b->arena, b->err);
     struct trace_cursor c;
     for (trace_cursor_init(&c, t, line); ok && trace_cursor_next(&c);) {
         const uint32_t m = c.event.metadata_index;
+        const uint64_t end_ps = c.event.start_ps + c.event.dur_ps;
         if (m >= p->n_event_metadata)
             continue;
-        open[m] = c.index + 1;
-        if (starts[m] == 0 || open[starts[m] - 1] == 0)
+        last[m] = (struct started){true, c.index, c.event.start_ps, end_ps};
+        struct started *start = starts[m] > 0 ? &last[starts[m] - 1] : NULL;
+        if (start == NULL || !start->open)
             continue;
-        ok = add_link(b, (struct event_ref){line, open[starts[m] - 1] - 1},
-                      (struct event_ref){line, c.index}, FLOW_ASYNC);
-        open[starts[m] - 1] = 0;
+        ok = add_link(b, (struct flow_link){.from = {line, start->event_index},
+                                            .to = {line, c.index},
+                                            .from_start_ps = start->start_ps,
+                                            .from_end_ps = start->end_ps,
+                                            .to_start_ps = c.event.start_ps,
+                                            .to_end_ps = end_ps,
+                                            .kind = FLOW_ASYNC});
+        start->open = false;
     }
     trace_cursor_release(&c);
     return ok && trace_cursor_ok(&c, b->err);
 }
 
 struct run { /* an event of the host or a core that says run_id */
-    uint64_t id, start_ps;
+    uint64_t id, start_ps, end_ps;
     struct event_ref event;
 };
 
@@ -168,7 +179,8 @@ static bool add_runs(struct linker *b, uint32_t line, struct runs *out)
         if (!ARENA_PUSH(b->arena, out->items, out->n, out->capacity))
             ok = arena_full(b->arena, b->err);
         else
-            out->items[out->n - 1] = (struct run){(uint64_t)id, c.event.start_ps, {line, c.index}};
+            out->items[out->n - 1] = (struct run){
+                (uint64_t)id, c.event.start_ps, c.event.start_ps + c.event.dur_ps, {line, c.index}};
     }
     trace_cursor_release(&c);
     trace_picker_release(&p);
@@ -207,7 +219,13 @@ static bool link_runs(struct linker *b)
             k++;
         const struct run *call = &host.items[k];
         if (call->id == core->id && call->start_ps <= core->start_ps &&
-            !add_link(b, call->event, core->event, FLOW_LAUNCH))
+            !add_link(b, (struct flow_link){.from = call->event,
+                                            .to = core->event,
+                                            .from_start_ps = call->start_ps,
+                                            .from_end_ps = call->end_ps,
+                                            .to_start_ps = core->start_ps,
+                                            .to_end_ps = core->end_ps,
+                                            .kind = FLOW_LAUNCH}))
             return false;
     }
     return true;

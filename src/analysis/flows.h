@@ -37,6 +37,7 @@ struct flow {
 
 struct flow_link { /* that the grouping does not know */
     struct event_ref from, to;
+    uint64_t from_start_ps, from_end_ps, to_start_ps, to_end_ps;
     enum flow_kind kind;
     uint64_t id;
 };

@@ -47,6 +47,11 @@ static int by_begin(const void *x, const void *y)
     return a->number < b->number ? -1 : a->number > b->number;
 }
 
+static uint64_t last_end(const struct step_window *w)
+{
+    return w->own_end_ps > w->begin_ps ? w->own_end_ps : w->begin_ps;
+}
+
 /* Sorts, numbers and joins what was added: each window ends where the next begins. */
 static void close_lane(struct step_lane *lane, bool numbered)
 {
@@ -57,7 +62,7 @@ static void close_lane(struct step_lane *lane, bool numbered)
         lane->items[i - 1].end_ps = lane->items[i].begin_ps;
     }
     if (lane->n > 0)
-        lane->items[lane->n - 1].end_ps = lane->items[lane->n - 1].own_end_ps;
+        lane->items[lane->n - 1].end_ps = last_end(&lane->items[lane->n - 1]);
     lane->counted = !numbered;
     for (uint32_t i = 0; i < lane->n && !numbered; i++)
         lane->items[i].number = i;
@@ -316,4 +321,18 @@ const char *step_mark_word(enum step_mark m)
 {
     static const char *const words[] = {"none", "marker", "launched", "module"};
     return words[m];
+}
+
+const char *step_mark_confidence(enum step_mark m, bool borrowed)
+{
+    switch (m) {
+    case STEP_MARK_MARKER:
+    case STEP_MARK_LAUNCHED:
+        return borrowed ? "medium" : "high";
+    case STEP_MARK_MODULE:
+        return "medium";
+    case STEP_MARK_NONE:
+        break;
+    }
+    return "low";
 }

@@ -56,5 +56,7 @@ const struct step_lane *step_lanes_for(const struct step_lanes *l, uint32_t plan
 /* The window of that number, or NULL. */
 const struct step_window *step_lane_find(const struct step_lane *l, int64_t number);
 const char *step_mark_word(enum step_mark m);
+/* "high": the trace says when the step is; "medium", "low": it is made out. */
+const char *step_mark_confidence(enum step_mark m, bool borrowed);
 
 #endif
