@@ -307,26 +307,60 @@ bool perfetto_import(int from_fd, int to_fd, struct err *e)
     return ok;
 }
 
+/* Whether a field is what TracePacket has under that number. HLO modules and statistics of XProf lie beside
+ * profiles and are messages of messages too. */
+static bool fits_packet(const struct wire *w)
+{
+    switch (w->field) {
+    case 8:  /* timestamp */
+    case 10: /* trusted_packet_sequence_id */
+    case 13: /* sequence_flags */
+    case 58: /* timestamp_clock_id */
+        return w->type == WIRE_VARINT;
+    case 1:
+    case 2:
+    case 6:
+    case 11:
+    case 12:
+    case 59:
+    case 60:
+        return w->type == WIRE_LEN;
+    default:
+        return true;
+    }
+}
+
+/* Messages that may come first, be long and stand alone: trace_config, trace_stats, synchronization_marker,
+ * system_info, compressed_packets, trace_uuid. */
+static bool is_whole_packet(uint32_t field)
+{
+    return field == 33 || field == 35 || field == 36 || field == 45 || field == 50 || field == 89;
+}
+
 bool perfetto_looks_like(str head)
 {
     const uint8_t *p = (const uint8_t *)head.p, *const end = p + head.n;
     while (p < end) {
-        uint64_t n, tag;
+        uint64_t n;
+        bool known = false;
         if (*p++ != (1 << 3 | WIRE_LEN) || !wire_varint(&p, end, &n))
             return false;
         const size_t left = (size_t)(end - p);
         const uint8_t *const packet_end = n < left ? p + n : end;
         struct wire w = wire_from((str){(const char *)p, (size_t)(packet_end - p)}, 0);
-        while (wire_next(&w))
-            if (w.field > 6)
-                return true;
-        /* a message that the head cuts: its tag alone tells */
-        if (w.wrong != NULL && w.field_at != NULL && packet_end == end) {
-            const uint8_t *at = w.field_at;
-            return wire_varint(&at, end, &tag) && tag >> 3 > 6 && tag >> 3 < 1000;
+        while (wire_next(&w)) {
+            if (!fits_packet(&w))
+                return false;
+            known = known || w.field == 8 || w.field == 10 || is_whole_packet(w.field);
         }
-        if (w.wrong != NULL)
-            return false;
+        if (w.wrong != NULL && packet_end == end) { /* the head cuts it: its tag alone tells */
+            const uint8_t *at = w.field_at;
+            uint64_t tag;
+            known = known || (wire_varint(&at, end, &tag) && (tag & 7) == WIRE_LEN &&
+                              is_whole_packet((uint32_t)(tag >> 3)));
+        }
+        if (known || w.wrong != NULL)
+            return known;
         p = packet_end;
     }
     return false;
