@@ -264,3 +264,42 @@ def test_shares_of_a_step_are_rounded_once(case):
         collective, total = core["stepBreakdownUs"]["3"], core["totalDurationUs"]
         assert step["communication_time_ms"] == pytest.approx(collective / 1e3, abs=5.1e-5)
         assert step["communication_percent"] == pytest.approx(100 * collective / total, abs=5.1e-3)
+
+
+def line_events(path):
+    """(begin, end, name) of the events of each line of each plane, by another decoder."""
+    data = path.read_bytes()
+    for plane in parts(data, (0, len(data)), 1):
+        decoded = dump.plane(data, plane)
+        lines = {}
+        for line in parts(data, plane, 3):
+            head = dump.line(data, line)
+            events = (dump.event(data, span) for span in parts(data, line, 4))
+            lines[head["name"]] = [(head["timestamp_ns"] * 1000 + e["offset"],
+                                    head["timestamp_ns"] * 1000 + e["offset"] + e["duration"],
+                                    decoded["names"].get(e["id"], "")) for e in events]
+        yield decoded["name"], lines
+
+
+def first_word(name):
+    return name.removeprefix("%").split(" ")[0].split(".")[0]
+
+
+@needs_shared
+@pytest.mark.parametrize("case", TPU)
+def test_exposed_is_what_no_other_operation_covers(case):
+    doc = answer("analyze_async_overlap", case)
+    path = next((XSPACE / case).glob("plugins/profile/*/*.xplane.pb"))
+    for plane, lines in line_events(path):
+        windows = lines.get("Async XLA Ops", [])
+        if not windows:
+            continue
+        other = [(begin, end) for begin, end, name in lines["XLA Ops"]
+                 if not first_word(name).endswith(("-start", "-done")) and first_word(name) != "while"]
+        exposed = 0
+        for begin, end, _ in windows:
+            inside = [(max(begin, b), min(end, e)) for b, e in other if b < end and e > begin]
+            exposed += end - begin - dump.union_ps(inside)
+        ours = doc["by_plane"][plane]
+        assert (ours["count"], ours["span_ps"]) == (len(windows), sum(end - begin for begin, end, _ in windows))
+        assert ours["exposed_ps"] == exposed

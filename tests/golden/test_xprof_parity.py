@@ -27,6 +27,7 @@ needs_shared = pytest.mark.skipif(not JUDGE.is_file(), reason=f"no XProf answers
                                   "input_pipeline_analyzer*",
                                   "pod_viewer",
                                   "cli.get_step_trace",
+                                  "cli.analyze_async_overlap",
                                   "roofline_model*",
                                   "kernel_stats*",
                                   "cli.get_kernel_stats",
