@@ -6,6 +6,7 @@
 #include "analysis/framework_op.h"
 #include "analysis/hlo_index.h"
 #include "analysis/memo.h"
+#include "analysis/op_graphs.h"
 #include "analysis/spans.h"
 #include "base/buf.h"
 #include "base/limits.h"
@@ -23,6 +24,7 @@ enum asked {
     BLOCK,
     REGISTERS,
     SHARED,
+    GRAPH_ID,
     ASKED
 };
 static const str asked_names[ASKED] = {
@@ -37,6 +39,7 @@ static const str asked_names[ASKED] = {
     STR_INIT("block"),
     STR_INIT("registers per thread"),
     STR_INIT("shared memory"),
+    STR_INIT("cuda_graph_id"),
 };
 
 /* What stands in an event, before it is understood: most events repeat another's. */
@@ -44,12 +47,13 @@ struct raw {
     str name, details, framework_op, hlo_op, module, grid, block, equation;
     int64_t program_id, registers, shared;
     double occupancy;
-    bool has_program;
+    int64_t graph_id;
+    bool has_program, has_graph;
 };
 static uint64_t raw_hash(struct raw r)
 {
     const str texts[] = {r.name, r.details, r.framework_op, r.hlo_op, r.grid, r.block};
-    uint64_t h = (uint64_t)r.program_id;
+    uint64_t h = (uint64_t)r.program_id ^ map_hash_u64((uint64_t)r.graph_id);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         h = map_hash_u64(h + str_hash(texts[i]));
     return h;
@@ -59,7 +63,8 @@ static bool raw_eq(struct raw a, struct raw b)
     return str_eq(a.name, b.name) && str_eq(a.details, b.details) &&
            str_eq(a.framework_op, b.framework_op) && str_eq(a.hlo_op, b.hlo_op) &&
            str_eq(a.module, b.module) && a.program_id == b.program_id &&
-           a.has_program == b.has_program && str_eq(a.grid, b.grid) && str_eq(a.block, b.block) &&
+           a.has_program == b.has_program && a.graph_id == b.graph_id &&
+           a.has_graph == b.has_graph && str_eq(a.grid, b.grid) && str_eq(a.block, b.block) &&
            str_eq(a.equation, b.equation) && a.registers == b.registers && a.shared == b.shared &&
            a.occupancy >= b.occupancy && a.occupancy <= b.occupancy;
 }
@@ -150,6 +155,7 @@ static struct raw raw_of(const struct collector *c, const struct trace_line *lin
     r.hlo_op = innermost(text_of(stats, md, HLO_OP));
     r.module = text_of(stats, md, HLO_MODULE);
     r.has_program = trace_stat_i64(&stats[PROGRAM_ID], &r.program_id);
+    r.has_graph = trace_stat_i64(&stats[GRAPH_ID], &r.graph_id);
     r.equation = text_of(stats, md, EQUATION);
     (void)trace_stat_f64(&stats[OCCUPANCY], &r.occupancy);
     if (r.details.n == 0) {
@@ -211,7 +217,10 @@ static bool name_op(struct collector *c, const struct raw *r, struct key *k)
     }
     k->is_framework_op = full.n > 0;
     k->op = k->is_framework_op ? framework_op_parse(full).name : r->hlo_op;
-    return true;
+    if (k->op.n > 0 || !r->has_graph)
+        return true;
+    k->op = op_graph_name(r->graph_id, c->arena);
+    return k->op.p != NULL || arena_full(c->arena, c->err);
 }
 
 static bool add_row(struct collector *c, const struct key *k, const struct raw *r, uint32_t *row)

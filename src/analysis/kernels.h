@@ -33,14 +33,15 @@ struct kernel_times {
 
 struct kernel {
     str name;
-    str op; /* framework name, of its HLO where that is there; else HLO operation; empty = unknown */
+    str op; /* framework name (of the HLO, where that is there), else HLO operation, else "CUDA graph 11";
+             * empty = unknown */
     struct kernel_launch launch;
     struct kernel_times times;
     struct kernel_times xprof; /* as XProf counts: each event's whole nanoseconds, none below one */
     enum matrix_units matrix_units;
     bool has_details;     /* says its launch in kernel_details: what XProf takes for a kernel */
     bool is_framework_op; /* op is a framework name */
-    bool may_use_matrix_units;
+    bool may_use_matrix_units; /* by its framework name, or because it does */
 };
 
 struct kernels {

@@ -3,6 +3,7 @@
 #include "analysis/matrix_units.h"
 #include "analysis/memo.h"
 #include "analysis/op_collect.h"
+#include "analysis/op_graphs.h"
 #include "analysis/op_steps.h"
 #include "analysis/spans.h"
 #include "base/limits.h"
@@ -24,6 +25,9 @@ struct collector {
     struct err *err;
     const struct grouping *grouping;
     struct run_of_kernels run;
+    struct op_graphs graphs; /* of the device at hand */
+    int64_t last_graph;      /* of the event before, on the line */
+    bool has_last_graph;
     struct memo matrix_units;   /* whether a kernel uses them */
     uint64_t first_ps, last_ps; /* of the device at hand */
     struct spans named, other;  /* what it ran: operations, and what names none */
@@ -79,10 +83,25 @@ static bool close_run(struct collector *c)
     return note_step(c, m, r->group, r->time_ps);
 }
 
-enum asked { HLO_OP = 0, HLO_MODULE, PROGRAM_ID, IS_EAGER, TF_OP, ASKED };
-static const str asked_names[ASKED] = {STR_INIT("hlo_op"), STR_INIT("hlo_module"),
-                                       STR_INIT("program_id"), STR_INIT("is_eager"),
-                                       STR_INIT("tf_op")};
+enum asked {
+    HLO_OP = 0,
+    HLO_MODULE,
+    PROGRAM_ID,
+    IS_EAGER,
+    TF_OP,
+    GRAPH_ID,
+    GRAPH_EXEC_ID,
+    CORRELATION_ID,
+    ASKED
+};
+static const str asked_names[ASKED] = {STR_INIT("hlo_op"),
+                                       STR_INIT("hlo_module"),
+                                       STR_INIT("program_id"),
+                                       STR_INIT("is_eager"),
+                                       STR_INIT("tf_op"),
+                                       STR_INIT("cuda_graph_id"),
+                                       STR_INIT("cuda_graph_exec_id"),
+                                       STR_INIT("correlation_id")};
 
 static str stat_text(const struct trace_stat *event, const struct trace_event_metadata *md,
                      enum asked which)
@@ -162,26 +181,84 @@ static bool add_framework_kernel(struct collector *c, const struct trace_event *
     return true;
 }
 
+/* What a graph ran: no operation is named. False in *of_graph for all else. */
+static bool add_graph_work(struct collector *c, uint32_t line_index,
+                           const struct trace_cursor *cursor, const struct trace_stat *stats,
+                           bool *of_graph)
+{
+    struct op_graph_work w = {.time_ps = cursor->event.dur_ps};
+    *of_graph = trace_stat_i64(&stats[GRAPH_ID], &w.graph) ||
+                trace_stat_i64(&stats[GRAPH_EXEC_ID], &w.graph);
+    if (!*of_graph)
+        return true;
+    w.has_correlation = trace_stat_i64(&stats[CORRELATION_ID], &w.correlation);
+    w.goes_on = c->has_last_graph && c->last_graph == w.graph;
+    w.group = group_at(c->grouping, line_index, cursor->index);
+    if (uses_matrix_units(c, &c->trace->lines[line_index], &cursor->event))
+        w.matrix_ps = w.time_ps;
+    c->last_graph = w.graph;
+    return close_run(c) && op_graphs_add(&c->graphs, &w, c->err);
+}
+
+static bool add_launch(struct collector *c, const struct op_graph_launch *launch)
+{
+    const struct arena_mark mark = arena_mark(&c->scratch);
+    const str name = op_graph_name(launch->graph, &c->scratch);
+    struct op_metrics *m = name.p == NULL ? NULL : op_db_put(c->db, 0, name);
+    arena_reset(&c->scratch, mark);
+    if (m == NULL)
+        return arena_full(c->db->arena, c->err);
+    m->category = S("cuda graph");
+    m->uses_matrix_units |= launch->matrix_ps > 0;
+    m->matrix_ps = op_add(m->matrix_ps, launch->matrix_ps);
+    struct op_tally t = {0};
+    op_tally_add(&t, launch->time_ps, launch->time_ps);
+    op_metrics_add(m, &t);
+    return note_step(c, m, launch->group, launch->time_ps);
+}
+
+static bool add_launches(struct collector *c)
+{
+    for (uint32_t i = 0; i < c->graphs.n; i++)
+        if (!add_launch(c, &c->graphs.items[i]))
+            return false;
+    return true;
+}
+
+static bool add_named_kernel(struct collector *c, uint32_t line_index,
+                             const struct trace_cursor *cursor, const struct trace_stat *stats,
+                             str op)
+{
+    const struct trace_line *line = &c->trace->lines[line_index];
+    const struct trace_event *ev = &cursor->event;
+    const struct trace_event_metadata *md = trace_event_meta(c->trace, line, ev);
+    if (!add_kernel(c, ev, stats, md, op, group_at(c->grouping, line_index, cursor->index)))
+        return false;
+    if (uses_matrix_units(c, line, ev)) {
+        c->run.uses_matrix_units = true;
+        c->run.matrix_ps = op_add(c->run.matrix_ps, ev->dur_ps);
+    }
+    return true;
+}
+
 static bool collect_event(struct collector *c, uint32_t line_index,
                           const struct trace_cursor *cursor, struct trace_picker *p, bool *named)
 {
     const struct trace_line *line = &c->trace->lines[line_index];
     const struct trace_event *ev = &cursor->event;
     const struct trace_event_metadata *md = trace_event_meta(c->trace, line, ev);
+    bool of_graph = false;
     if (!trace_pick(p, ev, c->err))
         return false;
     const str op = innermost(stat_text(p->values, md, HLO_OP));
-    if (op.n > 0) {
-        if (!add_kernel(c, ev, p->values, md, op, group_at(c->grouping, line_index, cursor->index)))
-            return false;
-        if (uses_matrix_units(c, line, ev)) {
-            c->run.uses_matrix_units = true;
-            c->run.matrix_ps = op_add(c->run.matrix_ps, ev->dur_ps);
-        }
-        return true;
-    }
-    const str full_name = stat_text(p->values, md, TF_OP);
-    *named = full_name.n > 0;
+    const str full_name = op.n > 0 ? S("") : stat_text(p->values, md, TF_OP);
+    if (op.n == 0 && full_name.n == 0 &&
+        !add_graph_work(c, line_index, cursor, p->values, &of_graph))
+        return false;
+    c->has_last_graph = of_graph;
+    *named = op.n > 0 || full_name.n > 0 || of_graph;
+    if (op.n > 0)
+        return add_named_kernel(c, line_index, cursor, p->values, op);
     return full_name.n == 0 || add_framework_kernel(c, ev, trace_event_name(c->trace, line, ev),
                                                     full_name, uses_matrix_units(c, line, ev));
 }
@@ -214,6 +291,7 @@ static bool collect_line(struct collector *c, uint32_t line_index)
     struct trace_cursor cursor;
     struct trace_picker p;
     bool ok = true;
+    c->has_last_graph = false;
     trace_picker_init(&p, c->trace, line_index, asked_names, ASKED);
     for (trace_cursor_init_work(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);) {
         const struct arena_mark mark = arena_mark(&c->scratch);
@@ -226,6 +304,26 @@ static bool collect_line(struct collector *c, uint32_t line_index)
     return ok && trace_cursor_ok(&cursor, c->err) && close_run(c);
 }
 
+static bool collect_plane(struct collector *c, const struct trace_plane *p)
+{
+    const struct arena_mark no_intervals = arena_mark(&c->intervals);
+    bool ok = true;
+    c->named = c->other = (struct spans){0};
+    c->graphs = (struct op_graphs){.arena = &c->intervals};
+    c->first_ps = UINT64_MAX;
+    c->last_ps = 0;
+    for (uint32_t l = p->first_line; ok && l < p->first_line + p->n_lines; l++)
+        if (spans_is_work_line(c->trace, l))
+            ok = collect_line(c, l);
+    ok = ok && add_launches(c);
+    op_graphs_release(&c->graphs);
+    if (c->last_ps > c->first_ps)
+        c->db->total_ps += c->last_ps - c->first_ps;
+    add_busy(c);
+    arena_reset(&c->intervals, no_intervals);
+    return ok;
+}
+
 bool op_collect_gpu(struct op_db *db, const struct trace *t, const struct grouping *g,
                     struct err *e)
 {
@@ -234,23 +332,10 @@ bool op_collect_gpu(struct op_db *db, const struct trace *t, const struct groupi
     arena_init(&c.names, "operation names", 0);
     arena_init(&c.intervals, "intervals of a device", LIMIT_ARENA_TOOL_BYTES);
     c.names_empty = arena_mark(&c.names);
-    const struct arena_mark no_intervals = arena_mark(&c.intervals);
     bool ok = true;
-    for (uint32_t i = 0; ok && i < t->n_planes; i++) {
-        const struct trace_plane *p = &t->planes[i];
-        arena_reset(&c.intervals, no_intervals);
-        c.named = c.other = (struct spans){0};
-        c.first_ps = UINT64_MAX;
-        c.last_ps = 0;
-        for (uint32_t l = p->first_line;
-             ok && p->kind == TRACE_PLANE_GPU && l < p->first_line + p->n_lines; l++) {
-            if (spans_is_work_line(t, l))
-                ok = collect_line(&c, l);
-        }
-        if (c.last_ps > c.first_ps)
-            db->total_ps += c.last_ps - c.first_ps;
-        add_busy(&c);
-    }
+    for (uint32_t i = 0; ok && i < t->n_planes; i++)
+        if (t->planes[i].kind == TRACE_PLANE_GPU)
+            ok = collect_plane(&c, &t->planes[i]);
     memo_release(&c.matrix_units);
     arena_release(&c.scratch);
     arena_release(&c.names);

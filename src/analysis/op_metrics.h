@@ -4,10 +4,12 @@
  * One row an operation, keyed by program id and name, summed over devices and hosts. `self` is an
  * event's time less its direct children's. A device's total is the span from its first operation
  * or step to its last. In it the device was busy with operations, busy with what names no operation
- * (GPU: kernels of a graph, copies, kernels without XLA) or idle; XProf counts the last two as
- * idle. On CPU backends the device is the one that each operation names (device_ordinal), on whatever
- * executor thread it ran; its total is its host's, from the first operation to the last. Where a host has
- * no XLA either, PyTorch's operators ("aten::mm") stand for its operations. Flops and
+ * (GPU: copies, kernels without XLA) or idle; XProf counts the last two as idle. What a CUDA graph ran
+ * names no operation either: each launch of the graph is one execution of the operation "CUDA graph 11"
+ * (analysis/op_graphs.h). On CPU backends the device is the one that each operation names
+ * (device_ordinal), on whatever executor thread it ran; its total is its host's, from the first
+ * operation to the last. Where a host has no XLA either, PyTorch's operators ("aten::mm") stand for its
+ * operations. Flops and
  * bytes come from the event's metadata (TPU) or from the static cost model over the HLO (GPU, CPU);
  * has_cost tells an unknown from a zero.
  *

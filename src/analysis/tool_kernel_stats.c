@@ -52,7 +52,7 @@ static bool add_row(struct table *t, const struct kernels *all, const struct ker
     row[7] = cell_u64(k->times.max_ps);
     if (k->matrix_units != MATRIX_UNITS_UNKNOWN)
         row[8] = cell_bool(k->matrix_units == MATRIX_UNITS_YES);
-    if (k->op.n > 0)
+    if (k->is_framework_op || k->may_use_matrix_units)
         row[9] = cell_bool(k->may_use_matrix_units);
     if (k->launch.occupancy_percent > 0)
         row[10] = cell_f64(k->launch.occupancy_percent);

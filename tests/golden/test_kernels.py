@@ -106,3 +106,17 @@ def test_sums_by_name_are_those_of_the_kernels():
     assert {name: ps for name, ps in got.items() if not name.startswith("Memcpy")} == dict(by_name)
     copies = sum(core["copy_ps"] for host in truth("gpu_h100_2") for core in host["cores"])
     assert sum(ps for name, ps in got.items() if name.startswith("Memcpy")) == copies
+
+
+@needs_shared
+def test_a_graphs_kernels_count_under_their_graph():
+    """Of 120 us 40 ran as HLO operations and 80 in two launches of a CUDA graph of four nodes."""
+    report = SHARED / "data" / "reports" / "h12_graph_kernels.xplane.pb"
+    answer = tool("hlo_stats", report)
+    rows = {row["operation"]: row for row in rows_of(answer)}
+    graph = rows.pop("CUDA graph 11")
+    assert (graph["self_time_ps"], graph["occurrences"], graph["category"]) == (80_000_000, 2, "cuda graph")
+    assert sum(row["self_time_ps"] for row in rows.values()) == 40_000_000
+    assert (answer["values"]["busy_time_ps"], answer["values"]["unnamed_time_ps"]) == (120_000_000, 0)
+    kernels = [row for row in rows_of(tool("kernel_stats", report)) if row["operation"] == "CUDA graph 11"]
+    assert len(kernels) == 4 and all(row["occurrences"] == 2 for row in kernels)
