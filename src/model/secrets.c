@@ -189,10 +189,6 @@ static const bool is_begin[256] = {
     ['r'] = true, ['h'] = true, ['n'] = true, ['p'] = true, ['x'] = true,
     ['y'] = true, ['e'] = true, ['A'] = true, ['B'] = true, ['b'] = true};
 
-struct range {
-    size_t from, to;
-};
-
 static bool is_in_body(char c, enum body body)
 {
     return isalnum((unsigned char)c) || (body >= WORD && (c == '_' || c == '-')) ||
@@ -225,7 +221,7 @@ static bool has_letter(str s)
 }
 
 /* A token of a well-known service at `at`. One without a digit is a word that begins alike. */
-static bool token_at(str text, size_t at, struct range *r)
+static bool token_at(str text, size_t at, struct secret_range *r)
 {
     const str rest = str_sub(text, at, text.n);
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
@@ -234,14 +230,14 @@ static bool token_at(str text, size_t at, struct range *r)
             continue;
         n = body_end(rest, n, LOOK_BYTES, prefixes[i].body);
         if (n >= prefixes[i].least && has_digit(str_sub(rest, prefixes[i].prefix.n, n))) {
-            *r = (struct range){at, at + body_end(rest, n, rest.n, prefixes[i].body)};
+            *r = (struct secret_range){at, at + body_end(rest, n, rest.n, prefixes[i].body)};
             return true;
         }
     }
     return false;
 }
 
-static bool bearer_at(str text, size_t at, struct range *r)
+static bool bearer_at(str text, size_t at, struct secret_range *r)
 {
     size_t n = at + 7;
     if (n >= text.n || !str_eq_nocase(str_sub(text, at, n), S("Bearer ")))
@@ -249,19 +245,19 @@ static bool bearer_at(str text, size_t at, struct range *r)
     while (n < text.n && (is_in_body(text.p[n], DOTTED) ||
                           (text.p[n] != '\0' && strchr("~+/=", text.p[n]) != NULL)))
         n++;
-    *r = (struct range){at + 7, n};
+    *r = (struct secret_range){at + 7, n};
     return n - at >= 15 && has_digit(str_sub(text, at + 7, n));
 }
 
-static bool jwt_at(str text, size_t at, struct range *r)
+static bool jwt_at(str text, size_t at, struct secret_range *r)
 {
     if (!is_jwt(str_sub(text, at, body_end(text, at, at + LOOK_BYTES, DOTTED))))
         return false;
-    *r = (struct range){at, body_end(text, at, text.n, DOTTED)};
+    *r = (struct secret_range){at, body_end(text, at, text.n, DOTTED)};
     return true;
 }
 
-static bool pem_at(str text, size_t at, struct range *r)
+static bool pem_at(str text, size_t at, struct secret_range *r)
 {
     const str rest = str_sub(text, at, text.n);
     if (!str_starts(rest, S(PEM)))
@@ -269,19 +265,20 @@ static bool pem_at(str text, size_t at, struct range *r)
     const ptrdiff_t ends = str_find(rest, S("-----END "));
     const ptrdiff_t dashes =
         ends < 0 ? -1 : str_find(str_sub(rest, (size_t)ends + 9, rest.n), S("-----"));
-    *r = (struct range){at, dashes < 0 ? text.n : at + (size_t)ends + 9 + (size_t)dashes + 5};
+    *r =
+        (struct secret_range){at, dashes < 0 ? text.n : at + (size_t)ends + 9 + (size_t)dashes + 5};
     return true;
 }
 
 /* The password of the URL whose "://" is at `at`. */
-static bool url_at(str text, size_t at, struct range *r)
+static bool url_at(str text, size_t at, struct secret_range *r)
 {
     size_t n = at + 3, colon = 0;
     for (; n < text.n && strchr("/?# \t\r\n\"'<>\\", text.p[n]) == NULL; n++) {
         if (text.p[n] == ':' && colon == 0)
             colon = n;
         if (text.p[n] == '@' && colon > 0 && n > colon + 1) {
-            *r = (struct range){colon + 1, n};
+            *r = (struct secret_range){colon + 1, n};
             return true;
         }
     }
@@ -303,7 +300,7 @@ static str key_before(str text, size_t at)
 }
 
 /* The value behind a separator, without its quotes, at most so many bytes of it. */
-static struct range value_behind(str text, size_t at, size_t most)
+static struct secret_range value_behind(str text, size_t at, size_t most)
 {
     size_t from = at;
     while (from < text.n && from - at < KEY_BYTES && text.p[from] == ' ')
@@ -320,7 +317,7 @@ static struct range value_behind(str text, size_t at, size_t most)
     while (to < end && (mark != '\0' ? text.p[to] != mark && text.p[to] != '\\'
                                      : strchr(" \t\r\n,;&\"'<>)]}", text.p[to]) == NULL))
         to++;
-    return (struct range){from, to};
+    return (struct secret_range){from, to};
 }
 
 /* Names that can mean nothing else. */
@@ -336,7 +333,7 @@ static bool is_plain_secret_key(str key)
 
 /* Names that may mean something else ("cache_key") count with values that have letters and digits, as tokens
  * do. */
-static bool is_secret_of(str key, str value)
+bool secret_is_named(str key, str value)
 {
     if (value.n == 0 || is_plain(value) || str_eq(value, S(SECRET_MASK)))
         return false;
@@ -345,7 +342,7 @@ static bool is_secret_of(str key, str value)
 }
 
 /* What stands behind the separator at `at` when the name before it is a secret's, or it is random. */
-static bool keyed_at(str text, size_t at, struct range *r)
+static bool keyed_at(str text, size_t at, struct secret_range *r)
 {
     const str key = key_before(text, at);
     if (key.n == 0)
@@ -354,7 +351,7 @@ static bool keyed_at(str text, size_t at, struct range *r)
     const str value = str_sub(text, r->from, r->to);
     if (value.n == 0 || value.p[0] == '[' || value.p[0] == '{')
         return false;
-    if (!is_secret_of(key, value))
+    if (!secret_is_named(key, value))
         return looks_random(value);
     /* "Authorization: Basic dXNlcg==" goes on */
     const bool scheme = str_eq_nocase(value, S("basic")) || str_eq_nocase(value, S("bearer")) ||
@@ -364,7 +361,7 @@ static bool keyed_at(str text, size_t at, struct range *r)
 }
 
 /* `--token hunter2`: `at` is at the flag's first dash. */
-static bool flag_at(str text, size_t at, struct range *r)
+static bool flag_at(str text, size_t at, struct secret_range *r)
 {
     size_t from = at;
     while (from < text.n && from - at < 2 && text.p[from] == '-')
@@ -377,7 +374,7 @@ static bool flag_at(str text, size_t at, struct range *r)
     return value.n > 0 && value.p[0] != '-' && !is_plain(value);
 }
 
-static bool begins_secret(str text, size_t at, enum secret_scope scope, struct range *r)
+static bool begins_secret(str text, size_t at, enum secret_scope scope, struct secret_range *r)
 {
     switch (text.p[at]) {
     case '-':
@@ -393,7 +390,7 @@ static bool begins_secret(str text, size_t at, enum secret_scope scope, struct r
 }
 
 /* The first secret that begins at or behind `at`. */
-static bool next_secret(str text, size_t at, enum secret_scope scope, struct range *r)
+static bool next_part(str text, size_t at, enum secret_scope scope, struct secret_range *r)
 {
     for (size_t i = at; i < text.n; i++) {
         const char c = text.p[i];
@@ -413,12 +410,20 @@ static bool next_secret(str text, size_t at, enum secret_scope scope, struct ran
     return false;
 }
 
+bool secret_next(str text, size_t at, enum secret_scope scope, struct secret_range *r)
+{
+    if (next_part(text, at, scope, r))
+        return true;
+    *r = (struct secret_range){0, text.n};
+    return at == 0 && scope == SECRET_ALL && looks_random(text);
+}
+
 str secret_mask_text(struct arena *a, str text, enum secret_scope scope)
 {
-    struct range r;
+    struct secret_range r;
     size_t at = 0;
-    if (!next_secret(text, 0, scope, &r))
-        return scope == SECRET_ALL && looks_random(text) ? S(SECRET_MASK) : text;
+    if (!secret_next(text, 0, scope, &r))
+        return text;
     struct buf out;
     buf_init(&out, LIMIT_ARENA_TRACE_BYTES);
     do {
@@ -430,7 +435,7 @@ str secret_mask_text(struct arena *a, str text, enum secret_scope scope)
             buf_add_str(&out, S(SECRET_MASK));
         }
         at = r.to;
-    } while (at < text.n && next_secret(text, at, scope, &r));
+    } while (at < text.n && secret_next(text, at, scope, &r));
     buf_add_str(&out, str_sub(text, at, text.n));
     const str kept = out.overflow ? (str){0} : arena_str(a, buf_str(&out));
     buf_release(&out);
@@ -439,5 +444,5 @@ str secret_mask_text(struct arena *a, str text, enum secret_scope scope)
 
 str secret_mask_named(struct arena *a, str key, str value)
 {
-    return is_secret_of(key, value) ? S(SECRET_MASK) : secret_mask_text(a, value, SECRET_ALL);
+    return secret_is_named(key, value) ? S(SECRET_MASK) : secret_mask_text(a, value, SECRET_ALL);
 }

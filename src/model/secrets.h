@@ -32,4 +32,13 @@ str secret_mask_text(struct arena *a, str text, enum secret_scope scope);
 /* The same of a text that stands under a name: SECRET_ALL, and the name counts too. */
 str secret_mask_named(struct arena *a, str key, str value);
 
+/* For those who mask where the text stands: bytes [from, to) of it. */
+struct secret_range {
+    size_t from, to;
+};
+/* The first secret that begins at or behind `at`; false when there is none. */
+bool secret_next(str text, size_t at, enum secret_scope scope, struct secret_range *r);
+/* True when the whole value is a secret by its name. */
+bool secret_is_named(str key, str value);
+
 #endif

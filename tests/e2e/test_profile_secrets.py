@@ -71,3 +71,22 @@ def test_no_report_shows_a_secret(trace, tmp_path):
     assert run.returncode == 0, run.stderr
     for what, secret in SECRETS.items():
         assert secret not in run.stdout + page.read_text(), what
+
+
+@pytest.mark.parametrize("form", ["chrome", "perfetto", "pprof", "speedscope", "folded", "csv", "xspace"])
+def test_no_export_holds_a_secret(trace, form):
+    run = subprocess.run([TACHO, "convert", "--to", form, str(trace), "-"], capture_output=True, timeout=120)
+    assert run.returncode == 0, run.stderr
+    for what, secret in SECRETS.items():
+        assert secret.encode() not in run.stdout, f"{form} holds {what}"
+
+
+def test_an_xspace_is_whole_under_the_stars(trace, tmp_path):
+    space = tmp_path / "copy.xplane.pb"
+    assert tacho("convert", trace, space).returncode == 0
+    assert b"train --password ******* --lr 0.1" in space.read_bytes()
+    copied, original = (json.loads(tacho("tool", "summary", p, "--json").stdout) for p in (space, trace))
+    assert copied["events"] == original["events"] and copied["duration_ns"] == original["duration_ns"]
+    again = tmp_path / "again.xplane.pb"
+    assert tacho("convert", space, again).returncode == 0
+    assert again.read_bytes() == space.read_bytes()
