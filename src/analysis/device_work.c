@@ -319,10 +319,10 @@ const str work_cpu_names[WORK_CPU_ASKED] = {STR_INIT("hlo_op"), STR_INIT("device
 /* XLA's operations name themselves; PyTorch's are of a category. */
 enum work_kind work_kind_on_cpu(const struct trace_stat *values, str name)
 {
-    str op, category = {0};
+    str op;
     if (trace_stat_str(&values[WORK_CPU_HLO_OP], &op))
         return work_kind_of_op((str){0}, op);
-    if (!trace_stat_str(&values[WORK_CPU_CATEGORY], &category) || !str_eq(category, S("cpu_op")))
+    if (!spans_is_operator(&values[WORK_CPU_CATEGORY]))
         return WORK_NONE;
     return str_eq(name, S("record_param_comms")) || str_starts(name, S("c10d::")) ? WORK_COMM
                                                                                   : WORK_COMPUTE;

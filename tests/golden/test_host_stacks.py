@@ -171,3 +171,31 @@ def test_a_row_is_a_line_of_folded_text():
     rows = list(csv.DictReader(io.StringIO(text.split("\n\n")[0])))
     assert len(rows) == 5 and all(int(r["self_ps"]) > 0 for r in rows)
     assert any("$train.py:88 run;$train.py:35 loader" in r["stack"] for r in rows)
+
+
+def test_work_belongs_to_the_calls_that_launched_it(tmp_path):
+    """Two kernels of one operation, one of another that is inside it, and one that nobody launched."""
+    def call(name, ts, dur, correlation=None, cat="cpu_op"):
+        return {"ph": "X", "cat": cat, "name": name, "pid": 1, "tid": 7, "ts": ts, "dur": dur,
+                "args": {} if correlation is None else {"correlation": correlation}}
+
+    def kernel(name, ts, dur, correlation):
+        return {"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": ts, "dur": dur,
+                "args": {"device": 0, "stream": 7, "correlation": correlation}}
+
+    (tmp_path / "t.json").write_text(json.dumps({"traceEvents": [
+        call("aten::linear", 0, 100), call("aten::addmm", 10, 40), call("cudaLaunchKernel", 20, 5, 1, "cuda_runtime"),
+        call("cudaLaunchKernel", 60, 5, 2, "cuda_runtime"), call("cudaLaunchKernel", 70, 5, 3, "cuda_runtime"),
+        kernel("gemm", 200, 50, 1), kernel("bias", 250, 7, 2), kernel("bias", 260, 8, 3), kernel("lost", 300, 9, 99)]}))
+    t = host_stacks(tmp_path / "t.json")
+    us = 1_000_000
+    assert {r["stack"]: r["device_ps"] // us for r in t["host_stacks"]} == {
+        "aten::linear": 65, "aten::linear;aten::addmm": 50, "aten::linear;aten::addmm;cudaLaunchKernel": 50,
+        "aten::linear;cudaLaunchKernel": 15}
+    assert {r["function"]: r["device_ps"] // us for r in t["functions"]} == {
+        "aten::linear": 65, "aten::addmm": 50, "cudaLaunchKernel": 65}
+
+
+def test_without_a_gpu_launched_work_is_unknown(tmp_path):
+    t = host_stacks(trace(tmp_path / "t.json", [("a", 7, 0, 100)]))
+    assert [r["device_ps"] for r in t["host_stacks"] + t["functions"] + t["threads"]] == [None] * 3
