@@ -51,13 +51,7 @@ bool op_metrics_describe(struct op_db *db, struct op_metrics *m, const struct hl
     m->instruction = in;
     m->category = hlo_category(&program->module, in);
     m->deduplicated_name = in->deduplicated_name;
-    m->source_file = in->source_file;
-    m->source_line = in->source_line;
-    if (m->source_file.n == 0 && in->stack_frame_id > 0 &&
-        in->stack_frame_id <= program->module.n_frames) { /* newer programs name frames only */
-        m->source_file = program->module.frames[in->stack_frame_id - 1].file;
-        m->source_line = program->module.frames[in->stack_frame_id - 1].line;
-    }
+    hlo_source(&program->module, in, &m->source_file, &m->source_line);
     m->source_stack = hlo_stack(&program->module, in, db->arena);
     if (in->op_name.n > 0)
         m->provenance =

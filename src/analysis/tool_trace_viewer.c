@@ -2,6 +2,7 @@
 /* trace_viewer: every event as Chrome trace JSON ("Trace Event Format"), as XProf's tool of that
  * name. Times are microseconds from the profile's start; picoseconds are kept as decimals. */
 #include "analysis/tool.h"
+#include "analysis/trace_view_json.h"
 
 static void write_meta(struct json *j, const char *what, uint64_t pid, const uint64_t *tid,
                        str name)
@@ -64,7 +65,7 @@ static bool write_line(struct json *j, const struct trace *t, uint32_t l, uint64
     return trace_cursor_ok(&c, e);
 }
 
-static bool write_all(const struct tool_request *r, struct arena *a, struct json *j, struct err *e)
+static void begin_document(struct json *j)
 {
     json_object(j);
     json_kcstr(j, "displayTimeUnit", "ns");
@@ -74,6 +75,11 @@ static bool write_all(const struct tool_request *r, struct arena *a, struct json
     json_end(j);
     json_key(j, "traceEvents");
     json_array(j);
+}
+
+static bool write_all(const struct tool_request *r, struct arena *a, struct json *j, struct err *e)
+{
+    begin_document(j);
     uint64_t pid = 0;
     for (uint32_t i = 0; i < r->profile->n_traces; i++) {
         const struct trace *t = r->profile->traces[i];
@@ -92,12 +98,29 @@ static bool write_all(const struct tool_request *r, struct arena *a, struct json
     return true;
 }
 
+/* As XProf's, which leaves out async operations and what recorders keep for other tools, and adds derived lines. */
 static bool trace_viewer_xprof(const struct tool_request *r, struct arena *a, struct buf *out,
                                struct err *e)
 {
     struct json j;
     json_init_buf(&j, out);
-    return write_all(r, a, &j, e) && json_done(&j, e) && buf_add_char(out, '\n');
+    struct view_json x = {.j = &j,
+                          .scratch = a,
+                          .instants = true,
+                          .with_stats = true,
+                          .with_host = r->profile->n_traces > 1};
+    const struct view v = {.numbers = r->profile->n_traces > 1 ? VIEW_ALL_HOSTS : VIEW_ONE_HOST,
+                           .from_ps = INT64_MIN,
+                           .to_ps = INT64_MAX,
+                           .row = view_json_row,
+                           .event = view_json_event,
+                           .ctx = &x};
+    begin_document(&j);
+    if (!view_walk(r, a, &v, e))
+        return false;
+    json_end(&j);
+    json_end(&j);
+    return json_done(&j, e);
 }
 
 static bool trace_viewer_json(const struct tool_request *r, struct arena *a, struct json *j,

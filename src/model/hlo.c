@@ -25,6 +25,17 @@ const struct hlo_instruction *hlo_operand(const struct hlo_module *m,
     return index < in->operand_ids.n ? hlo_by_id(m, in->operand_ids.items[index]) : NULL;
 }
 
+void hlo_source(const struct hlo_module *m, const struct hlo_instruction *in, str *file,
+                int64_t *line)
+{
+    *file = in->source_file;
+    *line = in->source_line;
+    if (file->n == 0 && in->stack_frame_id > 0 && in->stack_frame_id <= m->n_frames) {
+        *file = m->frames[in->stack_frame_id - 1].file;
+        *line = m->frames[in->stack_frame_id - 1].line;
+    }
+}
+
 const struct hlo_computation *hlo_fused(const struct hlo_module *m,
                                         const struct hlo_instruction *in)
 {

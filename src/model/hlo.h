@@ -142,6 +142,10 @@ str hlo_category(const struct hlo_module *m, const struct hlo_instruction *in);
  * False only beyond the arena's cap. */
 bool hlo_text(const struct hlo_module *m, const struct hlo_instruction *in, struct arena *a,
               str *out);
+/* The line of the program's source that the instruction comes from: its own, else that of its innermost frame, which
+ * is all that newer programs keep. An empty file: not known. */
+void hlo_source(const struct hlo_module *m, const struct hlo_instruction *in, str *file,
+                int64_t *line);
 /* Where the instruction comes from, "file:line:column" a line, innermost first. */
 str hlo_stack(const struct hlo_module *m, const struct hlo_instruction *in, struct arena *a);
 

@@ -12,6 +12,7 @@ import statistics
 import subprocess
 
 import pytest
+from xspace_write import event, plane
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TACHO = os.environ.get("TACHO_BIN", str(ROOT / "build" / "tacho"))
@@ -39,41 +40,6 @@ def rows(name, path, *params):
 
 
 # ---- a small profile, written here ----
-
-def varint(v):
-    out = b""
-    v &= (1 << 64) - 1
-    while True:
-        out += bytes([(v & 0x7F) | (0x80 if v > 0x7F else 0)])
-        v >>= 7
-        if not v:
-            return out
-
-
-def number(field, v):
-    return varint(field << 3) + varint(v)
-
-
-def text(field, v):
-    v = v.encode() if isinstance(v, str) else v
-    return varint(field << 3 | 2) + varint(len(v)) + v
-
-
-def named(field, key, name):
-    return text(field, number(1, key) + text(2, number(1, key) + text(2, name)))
-
-
-def event(name, start, duration, occurrences=None):
-    return text(4, number(1, name) + (number(2, start) if occurrences is None else number(5, occurrences)) +
-                number(3, duration))
-
-
-def plane(name, names, *lines):
-    body = text(2, name)
-    for line_name, timestamp_ns, events in lines:
-        body += text(3, text(2, line_name) + number(3, timestamp_ns) + b"".join(events))
-    return text(1, body + b"".join(named(4, key, v) for key, v in names.items()))
-
 
 @pytest.fixture
 def small(tmp_path):
