@@ -119,6 +119,7 @@ static bool add_thread(struct host_ops *h, const struct trace *t, uint32_t line_
         const enum event_kind kind = kind_of(kinds, t, th.line, &c.event, operators);
         if (kind == KIND_OTHER)
             continue;
+        h->says_eager |= kind == KIND_EAGER;
         if (kind == KIND_OPERATION)
             measure(&th, &c.event);
         ok = begin_op(&th, &c.event, kind) || arena_full(h->arena, e);

@@ -24,6 +24,7 @@ struct host_op {
 
 struct host_ops {
     struct arena *arena; /* for the items; NULL: only sums are wanted */
+    bool says_eager;     /* an EagerKernelExecute is there */
     uint64_t occurrences;
     uint64_t busy_ps;  /* Σ over threads of the time in which an operation ran */
     uint64_t total_ps; /* Σ over threads from the first operation's begin to the last one's end */

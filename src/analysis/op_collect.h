@@ -6,6 +6,7 @@
 
 #include "analysis/grouping.h"
 #include "analysis/op_metrics.h"
+#include "analysis/torch_cost.h"
 
 struct op_tally { /* what one operation took, before it is named */
     uint64_t occurrences, time_ps, self_ps, min_ps, max_ps, dma_stall_ps;
@@ -23,6 +24,10 @@ MUST_CHECK bool op_metrics_describe(struct op_db *db, struct op_metrics *m,
                                     const struct hlo_instruction *in, struct err *e);
 /* Adds the static cost of n executions. */
 void op_metrics_add_cost(struct op_metrics *m, uint64_t n);
+
+/* Adds what one execution of an operator of PyTorch cost, before it is counted in: told by its shapes, and one
+ * that is unknown leaves the sum unknown. */
+void op_metrics_add_operator(struct op_metrics *m, const struct torch_cost *c);
 
 MUST_CHECK bool op_collect_tpu(struct op_db *db, const struct trace *t, struct err *e);
 MUST_CHECK bool op_collect_gpu(struct op_db *db, const struct trace *t, const struct grouping *g,

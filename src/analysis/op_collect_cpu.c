@@ -27,23 +27,6 @@ struct collector {
     bool operators;             /* PyTorch's stand for the operations */
 };
 
-/* Costs of PyTorch's operators are told event by event, by their shapes; one that is unknown leaves the sum
- * unknown. */
-static void add_cost(struct op_metrics *m, const struct torch_cost *c)
-{
-    m->has_cost = c->known && (m->has_cost || m->occurrences == 0);
-    m->cost_is_own = m->has_breakdown = m->has_cost;
-    if (!m->has_cost) {
-        m->flops = m->model_flops = m->bytes = 0;
-        m->read_bytes[OP_SPACE_HBM] = m->write_bytes[OP_SPACE_HBM] = 0;
-        return;
-    }
-    m->flops = m->model_flops = op_add(m->flops, c->flops);
-    m->bytes = op_add(m->bytes, op_add(c->read_bytes, c->write_bytes));
-    m->read_bytes[OP_SPACE_HBM] = op_add(m->read_bytes[OP_SPACE_HBM], c->read_bytes);
-    m->write_bytes[OP_SPACE_HBM] = op_add(m->write_bytes[OP_SPACE_HBM], c->write_bytes);
-}
-
 static void close_op(struct collector *c)
 {
     const struct open_op *o = &c->open[--c->n_open];
@@ -54,8 +37,8 @@ static void close_op(struct collector *c)
     struct op_metrics once = {.category = m->category};
     op_tally_add(&t, time, self);
     if (c->operators) {
-        add_cost(m, &o->cost);
-        add_cost(&once, &o->cost);
+        op_metrics_add_operator(m, &o->cost);
+        op_metrics_add_operator(&once, &o->cost);
     }
     op_metrics_add(m, &t);
     if (o->step != NULL && c->operators)
@@ -205,14 +188,6 @@ static bool collect_line(struct collector *c, uint32_t line_index)
     return ok && trace_cursor_ok(&cursor, c->err);
 }
 
-static bool plane_names(const struct trace_plane *p, str name)
-{
-    for (uint32_t i = 0; i < p->n_stat_names; i++)
-        if (str_eq(p->stat_names[i], name))
-            return true;
-    return false;
-}
-
 bool op_collect_cpu(struct op_db *db, const struct trace *t, struct err *e)
 {
     struct collector c = {.db = db,
@@ -226,7 +201,7 @@ bool op_collect_cpu(struct op_db *db, const struct trace *t, struct err *e)
     for (uint32_t i = 0; ok && i < t->n_planes; i++) {
         const struct trace_plane *p = &t->planes[i];
         if (p->kind != TRACE_PLANE_HOST ||
-            !plane_names(p, c.operators ? S("category") : S("hlo_op")))
+            !spans_plane_names(p, c.operators ? S("category") : S("hlo_op")))
             continue;
         for (uint32_t l = p->first_line; ok && l < p->first_line + p->n_lines; l++)
             ok = collect_line(&c, l);

@@ -6,6 +6,7 @@
 #include "analysis/op_graphs.h"
 #include "analysis/op_steps.h"
 #include "analysis/spans.h"
+#include "analysis/torch_launch.h"
 #include "base/limits.h"
 #include "model/trace_pick.h"
 
@@ -25,8 +26,9 @@ struct collector {
     struct err *err;
     const struct grouping *grouping;
     struct run_of_kernels run;
-    struct op_graphs graphs; /* of the device at hand */
-    int64_t last_graph;      /* of the event before, on the line */
+    struct torch_launches operators; /* PyTorch's, that launched what names no operation */
+    struct op_graphs graphs;         /* of the device at hand */
+    int64_t last_graph;              /* of the event before, on the line */
     bool has_last_graph;
     struct memo matrix_units;   /* whether a kernel uses them */
     uint64_t first_ps, last_ps; /* of the device at hand */
@@ -151,7 +153,8 @@ static bool add_kernel(struct collector *c, const struct trace_event *ev,
         r->program_id = r->has_program ? (uint64_t)id : 0;
         r->module = arena_str(&c->names, stat_text(stats, md, HLO_MODULE));
         int64_t eager = 0;
-        r->is_eager = trace_stat_i64(&stats[IS_EAGER], &eager) && eager != 0;
+        c->db->says_eager |= trace_stat_i64(&stats[IS_EAGER], &eager);
+        r->is_eager = eager != 0;
     }
     r->time_ps += ev->dur_ps;
     return true;
@@ -241,6 +244,53 @@ static bool add_named_kernel(struct collector *c, uint32_t line_index,
     return true;
 }
 
+/* What names no operation may have been launched by one: false where not. */
+static bool add_to_operator(struct collector *c, uint32_t line_index,
+                            const struct trace_cursor *cursor)
+{
+    struct torch_launch *x =
+        torch_launches_find(&c->operators, launch_at(c->grouping, line_index, cursor->index));
+    const uint64_t time = cursor->event.dur_ps;
+    if (x == NULL)
+        return false;
+    x->ran = true;
+    x->time_ps = op_add(x->time_ps, time);
+    if (uses_matrix_units(c, &c->trace->lines[line_index], &cursor->event))
+        x->matrix_ps = op_add(x->matrix_ps, time);
+    return true;
+}
+
+static bool add_operator(struct collector *c, const struct torch_launch *x)
+{
+    struct op_metrics *m = op_db_put(c->db, 0, x->name);
+    struct op_tally t = {0};
+    if (m == NULL)
+        return arena_full(c->db->arena, c->err);
+    if (m->occurrences == 0) {
+        m->category = torch_category(m->name);
+        m->provenance = m->name;
+    }
+    struct op_metrics once = {.category = m->category};
+    op_metrics_add_operator(m, &x->cost);
+    op_metrics_add_operator(&once, &x->cost);
+    m->uses_matrix_units |= x->matrix_ps > 0;
+    m->matrix_ps = op_add(m->matrix_ps, x->matrix_ps);
+    op_tally_add(&t, x->time_ps, x->time_ps);
+    op_metrics_add(m, &t);
+    struct op_step *step = op_steps_of_group(c->db->steps, x->group);
+    if (step != NULL)
+        op_step_add(step, &once, x->time_ps, 0, false);
+    return true;
+}
+
+static bool add_operators(struct collector *c)
+{
+    for (uint32_t i = 0; i < c->operators.n; i++)
+        if (c->operators.items[i].ran && !add_operator(c, &c->operators.items[i]))
+            return false;
+    return true;
+}
+
 static bool collect_event(struct collector *c, uint32_t line_index,
                           const struct trace_cursor *cursor, struct trace_picker *p, bool *named)
 {
@@ -256,7 +306,7 @@ static bool collect_event(struct collector *c, uint32_t line_index,
         !add_graph_work(c, line_index, cursor, p->values, &of_graph))
         return false;
     c->has_last_graph = of_graph;
-    *named = op.n > 0 || full_name.n > 0 || of_graph;
+    *named = op.n > 0 || full_name.n > 0 || of_graph || add_to_operator(c, line_index, cursor);
     if (op.n > 0)
         return add_named_kernel(c, line_index, cursor, p->values, op);
     return full_name.n == 0 || add_framework_kernel(c, ev, trace_event_name(c->trace, line, ev),
@@ -332,10 +382,11 @@ bool op_collect_gpu(struct op_db *db, const struct trace *t, const struct groupi
     arena_init(&c.names, "operation names", 0);
     arena_init(&c.intervals, "intervals of a device", LIMIT_ARENA_TOOL_BYTES);
     c.names_empty = arena_mark(&c.names);
-    bool ok = true;
+    bool ok = torch_launches_of(&c.operators, t, g, db->arena, e);
     for (uint32_t i = 0; ok && i < t->n_planes; i++)
         if (t->planes[i].kind == TRACE_PLANE_GPU)
             ok = collect_plane(&c, &t->planes[i]);
+    ok = ok && add_operators(&c);
     memo_release(&c.matrix_units);
     arena_release(&c.scratch);
     arena_release(&c.names);

@@ -2,6 +2,7 @@
 #include "analysis/memo.h"
 #include "analysis/op_collect.h"
 #include "analysis/op_steps.h"
+#include "analysis/spans.h"
 #include "model/trace_pick.h"
 
 struct open_op { /* an event that is still running */
@@ -27,14 +28,6 @@ struct collector {
     uint64_t duty_begin, duty_end; /* running union of busy intervals */
     uint64_t duty_first, duty_last, duty_busy;
 };
-
-static bool plane_names(const struct trace_plane *p, str name)
-{
-    for (uint32_t i = 0; i < p->n_stat_names; i++)
-        if (str_eq(p->stat_names[i], name))
-            return true;
-    return false;
-}
 
 /* A varint of the breakdown message; false at its end or where it is damaged. */
 static bool take_varint(str *s, uint64_t *out)
@@ -329,9 +322,9 @@ static bool collect_plane(struct collector *c)
 {
     c->first_ps = c->duty_first = UINT64_MAX;
     c->last_ps = c->duty_last = c->duty_busy = c->duty_begin = c->duty_end = 0;
-    c->has_clock = plane_names(c->plane, S("device_duration_ps")) ||
-                   plane_names(c->plane, S("dma_stall_duration_ps")) ||
-                   plane_names(c->plane, S("Time Scale Multiplier"));
+    c->has_clock = spans_plane_names(c->plane, S("device_duration_ps")) ||
+                   spans_plane_names(c->plane, S("dma_stall_duration_ps")) ||
+                   spans_plane_names(c->plane, S("Time Scale Multiplier"));
     c->tallies = ARENA_ARRAY(c->db->arena, struct op_tally, c->plane->n_event_metadata);
     c->once = ARENA_ARRAY(c->db->arena, const struct op_metrics *,
                           c->db->steps == NULL ? 0 : c->plane->n_event_metadata);

@@ -77,6 +77,21 @@ void op_metrics_add_cost(struct op_metrics *m, uint64_t n)
     m->has_breakdown = m->has_breakdown || c.hbm_read > 0 || c.hbm_write > 0;
 }
 
+void op_metrics_add_operator(struct op_metrics *m, const struct torch_cost *c)
+{
+    m->has_cost = c->known && (m->has_cost || m->occurrences == 0);
+    m->cost_is_own = m->has_breakdown = m->has_cost;
+    if (!m->has_cost) {
+        m->flops = m->model_flops = m->bytes = 0;
+        m->read_bytes[OP_SPACE_HBM] = m->write_bytes[OP_SPACE_HBM] = 0;
+        return;
+    }
+    m->flops = m->model_flops = op_add(m->flops, c->flops);
+    m->bytes = op_add(m->bytes, op_add(c->read_bytes, c->write_bytes));
+    m->read_bytes[OP_SPACE_HBM] = op_add(m->read_bytes[OP_SPACE_HBM], c->read_bytes);
+    m->write_bytes[OP_SPACE_HBM] = op_add(m->write_bytes[OP_SPACE_HBM], c->write_bytes);
+}
+
 static enum op_backend backend_of(const struct profile *p)
 {
     enum op_backend backend = OP_BACKEND_NONE;

@@ -96,6 +96,7 @@ struct op_db {
     uint32_t n_cpu_devices, cpu_devices_capacity;
     uint64_t duty_busy_ps, duty_idle_ps; /* TPU: without infeed, outfeed, send, recv */
     enum op_backend backend;
+    bool says_eager; /* some event tells whether its operation ran eagerly */
     uint32_t n_devices, n_hosts;
     struct device_info device; /* of the first device */
     struct hlo_index hlo;

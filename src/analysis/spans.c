@@ -251,15 +251,22 @@ static bool add_stream(struct collector *c, uint32_t line_index)
     return ok && trace_cursor_ok(&cursor, c->err);
 }
 
+bool spans_plane_names(const struct trace_plane *p, str name)
+{
+    for (uint32_t i = 0; i < p->n_stat_names; i++)
+        if (str_eq(p->stat_names[i], name))
+            return true;
+    return false;
+}
+
 bool spans_has_operators(const struct trace *t)
 {
     for (uint32_t i = 0; i < t->n_planes; i++) {
         const struct trace_plane *p = &t->planes[i];
         if (p->kind == TRACE_PLANE_TPU || p->kind == TRACE_PLANE_GPU)
             return false;
-        for (uint32_t k = 0; p->kind == TRACE_PLANE_HOST && k < p->n_stat_names; k++)
-            if (str_eq(p->stat_names[k], S("hlo_op")))
-                return false;
+        if (p->kind == TRACE_PLANE_HOST && spans_plane_names(p, S("hlo_op")))
+            return false;
     }
     return true;
 }

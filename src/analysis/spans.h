@@ -69,6 +69,8 @@ bool spans_is_derived(str line_name);
 bool spans_is_work_line(const struct trace *t, uint32_t line_index);
 /* Whether an event of such a line is work. */
 bool spans_is_work(const struct trace *t, uint32_t line_index, const struct trace_event *ev);
+/* Some event of the plane may have a stat of that name. */
+bool spans_plane_names(const struct trace_plane *p, str name);
 /* True where PyTorch's operators on threads of the host stand for a device: the trace has neither a TPU nor a
  * GPU, and no event of XLA:CPU that names its hlo_op. */
 bool spans_has_operators(const struct trace *t);

@@ -89,7 +89,8 @@ static bool add_device_row(struct table *t, const struct stats *s, const struct 
         row[9] = cell_text(op_resource_name(&s->db.device, r.bound));
     if (s->db.backend == OP_BACKEND_GPU)
         row[10] = share(x->matrix_ps, x->time_ps);
-    row[11] = cell_bool(x->is_eager);
+    if (s->db.says_eager)
+        row[11] = cell_bool(x->is_eager);
     return true;
 }
 
@@ -105,7 +106,8 @@ static bool add_host_row(struct table *t, const struct stats *s, const struct ho
     row[4] = cell_u64(x->self_ps);
     row[5] = share(x->self_ps, s->host.total_ps);
     row[6] = cell_u64(x->time_ps);
-    row[11] = cell_bool(x->is_eager);
+    if (s->host.says_eager)
+        row[11] = cell_bool(x->is_eager);
     return true;
 }
 

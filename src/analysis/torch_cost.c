@@ -53,7 +53,7 @@ static void skip(str *s, const char *set)
 static bool take_operand(str *s, struct operand *out)
 {
     *out = (struct operand){0};
-    skip(s, ", ");
+    skip(s, ", \n\r\t");
     if (s->n == 0 || s->p[0] != '[')
         return false;
     const ptrdiff_t end = str_find_char(*s, ']');
@@ -84,7 +84,7 @@ static uint64_t type_bytes(str types, uint32_t operand)
     for (uint32_t i = 0; i <= operand; i++)
         if (!str_cut(rest, ',', &item, &rest))
             return 0;
-    skip(&item, "[\" ");
+    skip(&item, "[\" \n\r\t");
     const ptrdiff_t quote = str_find_char(item, '"');
     item = quote < 0 ? item : str_sub(item, 0, (size_t)quote);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)

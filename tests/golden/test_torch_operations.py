@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch without a GPU: its operators stand for the device, counted again from Kineto's own JSON."""
+"""PyTorch's operators: without a GPU they stand for the device, with one they are what launched its work.
+Counted again from Kineto's own JSON, and beside what TraceLens published for the same traces."""
 import collections
+import csv
 import decimal
 import gzip
 import json
@@ -87,7 +89,7 @@ def product(event):
     at = {"aten::mm": 0, "aten::bmm": 0, "aten::addmm": 1, "aten::baddbmm": 1}[event["name"]]
     *batch, m, k = dims[at]
     n = dims[at + 1][-1]
-    size = {"float": 4, "double": 8}[types[at]]
+    size = {"float": 4, "double": 8, "c10::BFloat16": 2, "c10::Half": 2}[types[at]]
     times = batch[0] if batch else 1
     return 2 * times * m * n * k, times * size * (m * k + k * n + m * n)
 
@@ -131,3 +133,46 @@ def test_steps_hold_the_operators_that_begin_in_them(case):
         assert row["core_time_ps"] == pytest.approx(end - begin, abs=1000)
         busy = union([(max(b, begin), min(e, end)) for b, e, *_ in inside])
         assert overview[row["step"]]["device_busy_ps"] == pytest.approx(busy, abs=1000 * n)
+
+
+GPU_CASES = sorted(path for name in ("h100", "mi300") for path in (SHARED / "data" / "kineto" / name).glob("*.json.gz"))
+each_gpu_case = pytest.mark.parametrize("case", GPU_CASES, ids=lambda path: f"{path.parent.name}-{path.name[:9]}")
+
+
+@each_gpu_case
+def test_operators_have_the_time_of_what_they_launched(case):
+    """TraceLens: total_direct_kernel_time, microseconds."""
+    reports = case.with_name(case.name.removesuffix(".json.gz") + "_perf_report_csvs")
+    want = {row["name"]: row for row in csv.DictReader((reports / "ops_summary.csv").open())}
+    table = document(case, "tool", "framework_op_stats")
+    device = {row["operation"]: row for row in rows_of(table) if row["side"] == "device"}
+    assert want and device.keys() == want.keys()
+    for name, row in want.items():
+        assert device[name]["occurrences"] == int(row["Count"])
+        assert device[name]["total_time_ps"] == pytest.approx(float(row["total_direct_kernel_time_sum"]) * 1e6,
+                                                              abs=2e3 * int(row["Count"])), name
+        assert device[name]["eager"] is None  # Kineto does not say it
+    assert table["values"]["unnamed_time_ps"] == 0
+
+
+@each_gpu_case
+def test_matrix_products_on_a_gpu(case):
+    flops = collections.Counter()
+    for *_, event in slices(case, "cpu_op"):
+        if event["name"] in PRODUCTS:
+            flops[event["name"]] += product(event)[0]
+    rows = {row["operation"]: row for row in rows_of(document(case, "tool", "roofline_model")["tables"][0])}
+    assert flops
+    for name, amount in flops.items():
+        assert rows[name]["flops_per_s"] * rows[name]["total_time_ps"] / 1e12 == pytest.approx(amount, rel=1e-9)
+
+
+@each_gpu_case
+def test_operators_on_the_host_beside_a_gpu(case):
+    want = {name: row for name, row in self_times(slices(case, "cpu_op")).items() if name.startswith("aten::")}
+    rows = {row["operation"]: row for row in rows_of(document(case, "tool", "framework_op_stats"))
+            if row["side"] == "host"}
+    assert want and rows.keys() == want.keys()
+    for name, (count, _, total_ps) in want.items():
+        assert rows[name]["occurrences"] == count
+        assert rows[name]["total_time_ps"] == pytest.approx(total_ps, abs=1000 * count)

@@ -17,8 +17,8 @@ static void test_matrix_products_by_their_shapes(void **state)
     assert_int_equal(c.flops, 2 * 32 * 64 * 128);
     assert_int_equal(c.read_bytes, 4 * (32 * 64 + 64 * 128));
     assert_int_equal(c.write_bytes, 4 * 32 * 128);
-    c = torch_cost(S("aten::bmm"), S("[[8, 16, 4], [8, 4, 5]]"),
-                   S("[\"c10::BFloat16\", \"c10::BFloat16\"]"));
+    c = torch_cost(S("aten::bmm"), S("[\n  [\n 8, 16,\n 4\n ],\n [8, 4, 5]]"),
+                   S("[\n  \"c10::BFloat16\",\n \"c10::BFloat16\"]"));
     assert_true(c.known);
     assert_int_equal(c.flops, 2 * 8 * 16 * 4 * 5);
     assert_int_equal(c.read_bytes, 2 * 8 * (16 * 4 + 4 * 5));
