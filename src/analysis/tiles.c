@@ -150,6 +150,10 @@ static bool view_summary(const struct tool_request *r, struct json *j)
     json_strf(j, "%lld", (long long)r->profile->origin_ns);
     write_span(j, r->profile, "start_ps", "end_ps", false);
     write_span(j, r->profile, "device_start_ps", "device_end_ps", true);
+    bool partial = false;
+    for (uint32_t i = 0; i < r->profile->n_traces; i++)
+        partial = partial || r->profile->traces[i]->is_partial;
+    json_kbool(j, "partial", partial);
     json_key(j, "targets");
     json_array(j);
     for (uint32_t i = 0; i < r->profile->n_traces; i++)

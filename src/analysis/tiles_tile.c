@@ -2,12 +2,14 @@
 #include "analysis/tiles_internal.h"
 
 #include "base/limits.h"
+#include "model/trace_pyramid.h"
 
 #define TILE_JSON_BYTES (LIMIT_TILE_BYTES * 4) /* compresses at least so well */
 #define LEVEL_MAX 52
 
 struct cell_sum {
-    uint32_t bucket, depth, count;
+    uint32_t bucket, depth;
+    uint64_t count;
     uint32_t name;           /* the one that covers most of it */
     uint64_t name_weight_ps; /* its lead over the others */
     uint64_t covered_ps;
@@ -102,7 +104,7 @@ static struct cell_sum *cell_new(struct tile *t, uint32_t bucket, uint16_t depth
 
 static bool cell_add(struct tile *t, uint32_t bucket, const struct trace_event *ev,
                      uint64_t start_ps, uint64_t index, uint32_t name, uint64_t covered_ps,
-                     bool counts)
+                     uint64_t count)
 {
     struct cell_sum *c = cell_find(t, bucket, ev->depth);
     if (c == NULL) {
@@ -115,7 +117,7 @@ static bool cell_add(struct tile *t, uint32_t bucket, const struct trace_event *
     }
     cell_vote(c, name, covered_ps == 0 ? 1 : covered_ps);
     c->covered_ps += covered_ps;
-    c->count += counts;
+    c->count += count;
     return true;
 }
 
@@ -129,13 +131,13 @@ static bool short_event(struct tile *t, const struct trace_event *ev, uint64_t s
     const uint64_t here = end < boundary ? ev->dur_ps : boundary - start_ps;
     if (start_ps >= t->from_ps && start_ps < t->to_ps &&
         !cell_add(t, (uint32_t)((start_ps - t->from_ps) >> t->level), ev, start_ps, index, name,
-                  here, true))
+                  here, 1))
         return false;
     slow_must(ev->dur_ps < bucket_ps || bucket_ps == 0);
     if (end <= boundary || boundary < t->from_ps || boundary >= t->to_ps)
         return true;
     return cell_add(t, (uint32_t)((boundary - t->from_ps) >> t->level), ev, start_ps, index, name,
-                    end - boundary, false);
+                    end - boundary, 0);
 }
 
 static void write_event(struct json *j, uint64_t start_ps, uint64_t dur_ps, uint32_t name,
@@ -174,28 +176,66 @@ static void write_cells(struct tile *t, struct json *j)
     json_end(j);
 }
 
+/* The coarsest level of the line that is fine enough; UINT32_MAX: its events themselves. */
+static uint32_t level_of(const struct tile *t, const struct trace *trace, uint32_t l)
+{
+    const struct trace_line *line = &trace->lines[l];
+    uint32_t found = UINT32_MAX;
+    for (uint32_t i = 0; i < line->n_levels && !line->is_part; i++)
+        if (trace->levels[line->first_level + i].bucket_log2 <= t->level)
+            found = i;
+    return found;
+}
+
+/* A cell of a level into the bucket that holds most of it. */
+static bool level_cell(struct tile *t, const struct trace_event *ev, uint64_t start_ps,
+                       uint64_t width_ps, uint32_t name)
+{
+    const uint64_t middle = start_ps + width_ps / 2;
+    if (middle < t->from_ps || middle >= t->to_ps)
+        return true;
+    return cell_add(t, (uint32_t)((middle - t->from_ps) >> t->level), ev, start_ps, 0, name,
+                    ev->dur_ps, ev->num_occurrences);
+}
+
+static bool write_row(struct tile *t, const struct trace *trace, const struct trace_line *line,
+                      const struct trace_event *ev, uint64_t index, uint64_t cell_ps,
+                      struct json *j)
+{
+    const uint64_t start = ev->start_ps + trace->shift_ps, end = start + ev->dur_ps;
+    uint32_t name;
+    if (!event_name_id(t, trace, line, ev, &name))
+        return false;
+    if (cell_ps > 0 && ev->src_bytes == PYRAMID_CELL)
+        return level_cell(t, ev, start, cell_ps, name);
+    if (end < t->from_ps || (start < t->from_ps && end == t->from_ps))
+        return true;
+    if (ev->dur_ps < UINT64_C(1) << t->level)
+        return short_event(t, ev, start, index, name);
+    write_event(j, start, ev->dur_ps, name, ev->depth, index);
+    return true;
+}
+
 static bool write_events(struct tile *t, const struct trace *trace, uint32_t l, struct json *j,
                          struct err *e)
 {
     const struct trace_line *line = &trace->lines[l];
-    const uint64_t bucket_ps = UINT64_C(1) << t->level;
+    const uint32_t level = level_of(t, trace, l);
+    uint64_t cell_ps = 0, from = t->from_ps < trace->shift_ps ? 0 : t->from_ps - trace->shift_ps;
     struct trace_cursor c;
-    trace_cursor_init(&c, trace, l);
-    trace_cursor_seek(&c, t->from_ps < trace->shift_ps ? 0 : t->from_ps - trace->shift_ps);
+    if (level == UINT32_MAX) {
+        trace_cursor_init(&c, trace, l);
+    } else { /* a cell may reach further than what it covers */
+        trace_cursor_init_level(&c, trace, l, level);
+        cell_ps = UINT64_C(1) << trace->levels[line->first_level + level].bucket_log2;
+        from = from < cell_ps ? 0 : from - cell_ps;
+    }
+    trace_cursor_seek(&c, from);
     bool ok = true;
     while (ok && trace_cursor_next(&c)) {
-        const uint64_t start = c.event.start_ps + trace->shift_ps;
-        uint32_t name;
-        if (start >= t->to_ps)
+        if (c.event.start_ps + trace->shift_ps >= t->to_ps)
             break;
-        if (start + c.event.dur_ps < t->from_ps ||
-            (start < t->from_ps && start + c.event.dur_ps == t->from_ps))
-            continue;
-        ok = event_name_id(t, trace, line, &c.event, &name);
-        if (ok && c.event.dur_ps >= bucket_ps)
-            write_event(j, start, c.event.dur_ps, name, c.event.depth, c.index);
-        else
-            ok = ok && short_event(t, &c.event, start, c.index, name);
+        ok = write_row(t, trace, line, &c.event, cell_ps > 0 ? c.event.src : c.index, cell_ps, j);
     }
     trace_cursor_release(&c);
     return ok ? trace_cursor_ok(&c, e) : arena_full(t->a, e);

@@ -298,7 +298,8 @@ static struct trace *file_decode(const struct profile_source *s, struct profile_
                                .host = f->host,
                                .spill_fd = f->spill_fd,
                                .index_fd = f->index_out_fd,
-                               .n_threads = s->n_threads};
+                               .n_threads = s->n_threads,
+                               .most_events = s->most_events};
     struct err ignored = {0};
     struct index_identity of;
     const int fd = file_take(f, e);

@@ -39,6 +39,7 @@ struct profile_source {
     uint32_t n_files, capacity;
     bool lines_only;    /* what format/index.h says of it */
     unsigned n_threads; /* that decode; 0 or 1: the calling one alone */
+    uint64_t most_events; /* about that many are decoded, the first of each line; 0: all */
 };
 
 MUST_CHECK bool profile_find(struct profile_source *s, const char *path, struct err *e);

@@ -570,8 +570,10 @@ struct trace *xspace_load(int fd, const struct xspace_options *o, struct err *e)
     t->file = arena_str(&t->arena, o->file);
     t->host = arena_str(&t->arena, o->host);
     t->groups = trace_groups_new();
-    struct xspace_reader r = {
-        .trace = t, .window = {.fd = fd, .ahead = WINDOW_SKIM_BYTES}, .n_threads = o->n_threads};
+    struct xspace_reader r = {.trace = t,
+                              .window = {.fd = fd, .ahead = WINDOW_SKIM_BYTES},
+                              .n_threads = o->n_threads,
+                              .most_events = o->most_events};
     place_groups(&r, o);
     const bool ok = space_read(&r, e);
     window_release(&r.window);

@@ -20,6 +20,8 @@ struct xspace_options {
     int spill_fd; /* a temporary file, readable and writable, or -1. Taken. */
     int index_fd; /* the file of an index that is being made, readable and writable; 0 or less: none. Taken. */
     unsigned n_threads; /* that decode lines; 0 or 1: this one alone */
+    uint64_t
+        most_events; /* about that many, the first of each line: the trace says is_partial; 0: all */
 };
 
 /* Takes the descriptors (also on failure). With index_fd all row groups lie there, from the place on where an

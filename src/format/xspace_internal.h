@@ -74,6 +74,8 @@ struct xspace_reader {
     int sort_fd;    /* of sorted runs, or -1; borrowed */
     _Atomic uint64_t sort_bytes;
     unsigned n_threads;
+    uint64_t most_events;      /* of the trace; 0: all */
+    uint64_t most_line_events; /* of one line, as follows from that */
 };
 
 /* Events of one line, as far as they are decoded. */

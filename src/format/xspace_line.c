@@ -68,7 +68,7 @@ static void line_reset(struct line_decoder *d, enum line_mode mode)
                                   .start_ps = UINT64_MAX};
     d->pos = d->extent.pos;
     d->mode = mode;
-    d->ended = d->failed = d->was_unsorted = d->merges = false;
+    d->ended = d->failed = d->was_unsorted = d->merges = d->is_partial = false;
     d->n_open = d->n_levels = 0;
     d->busy_end_ps = d->n_too_deep = d->n_packed = 0;
     d->packer.n_plain = 0;
@@ -315,7 +315,9 @@ static bool line_step(struct line_decoder *d, struct err *e)
         return line_merge(d, e);
     if (!line_read(d, e))
         return false;
-    if (d->pos < end)
+    if (d->pos < end && d->n_packed + d->sink.rows.n >= d->r->most_line_events)
+        d->is_partial = true;
+    else if (d->pos < end)
         return true;
     if (!rows_flush(d, true, e))
         return false;

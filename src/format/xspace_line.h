@@ -36,6 +36,7 @@ struct line_decoder {
     uint64_t last_start_ps, last_dur_ps, last_src; /* of the event packed last */
     uint64_t n_packed;                             /* events */
     bool was_unsorted;
+    bool is_partial;         /* the rest of the line was left out */
     struct pyramid *pyramid; /* owned, or NULL */
     struct index_packer packer;
     bool packs;                  /* outputs are packed for the store */

@@ -183,6 +183,7 @@ static bool line_done(struct lines *s, struct line_decoder *d, struct err *e)
     line->display_name = arena_str(&t->arena, d->line.display_name);
     g->n_levels = d->n_levels;
     memcpy(g->level_log2, d->level_log2, sizeof g->level_log2);
+    t->is_partial = t->is_partial || d->is_partial;
     line_notes(t, d);
     return !t->arena.overflow || arena_full(&t->arena, e);
 }
@@ -260,6 +261,9 @@ bool xspace_lines_decode(struct xspace_reader *r, struct err *e)
     const uint32_t n_lines = r->trace->n_lines;
     if (!ids_make(r, e))
         return false;
+    r->most_line_events = UINT64_MAX;
+    if (r->most_events > 0)
+        r->most_line_events = r->most_events / ((uint64_t)n_lines + 1) + 1;
     struct lines *s = map_alloc(1, sizeof *s);
     s->r = r;
     s->groups = map_alloc((size_t)n_lines + 1, sizeof *s->groups);

@@ -104,36 +104,62 @@ static void file_lock(int fd)
         nanosleep(&pause, NULL);
 }
 
+struct file_places {
+    const char *beside, *cache; /* or NULL */
+};
+
+static struct file_places file_places(struct profile_source *s, const struct profile_file *f,
+                                      const struct index_places *places)
+{
+    char *real = realpath(f->path, NULL);
+    if (real == NULL)
+        return (struct file_places){0};
+    const struct file_places p = {is_ours(real, places) ? beside_path(s, f) : NULL,
+                                  cache_path(s, real, places)};
+    free(real);
+    return p;
+}
+
 static void file_find(struct profile_source *s, struct profile_file *f,
                       const struct index_places *places, bool fresh)
 {
     struct err ignored = {0};
-    char *real = realpath(f->path, NULL);
-    if (real == NULL)
-        return;
-    const char *beside = is_ours(real, places) ? beside_path(s, f) : NULL;
-    const char *cache = cache_path(s, real, places);
-    free(real);
-    if (!fresh && (place_read(f, beside) || place_read(f, cache)))
+    const struct file_places at = file_places(s, f, places);
+    if (!fresh && (place_read(f, at.beside) || place_read(f, at.cache)))
         return;
     file_lock(f->fd);
-    if (!fresh && (place_read(f, beside) || place_read(f, cache))) {
+    if (!fresh && (place_read(f, at.beside) || place_read(f, at.cache))) {
         flock(f->fd, LOCK_UN);
         return;
     }
-    if (place_write(s, f, beside) || cache == NULL)
+    if (place_write(s, f, at.beside) || at.cache == NULL)
         return;
-    const char *dir = arena_cstr(&s->arena, path_dir(str_from(cache)));
+    const char *dir = arena_cstr(&s->arena, path_dir(str_from(at.cache)));
     if (dir != NULL && dir_make(dir, 0700, &ignored))
-        place_write(s, f, cache);
+        place_write(s, f, at.cache);
+}
+
+/* An imported file's XSpace is gone when it has been read; a small one is decoded at once. */
+static bool has_index(const struct profile_file *f, const struct index_places *places)
+{
+    return f->import_fd < 0 && f->size_bytes >= places->least_bytes;
+}
+
+bool index_place_look(struct profile_source *s, const struct index_places *places)
+{
+    bool all = true;
+    for (uint32_t i = 0; i < s->n_files; i++) {
+        struct profile_file *f = &s->files[i];
+        const struct file_places at = file_places(s, f, places);
+        all = has_index(f, places) && (place_read(f, at.beside) || place_read(f, at.cache)) && all;
+    }
+    return all;
 }
 
 void index_place_find(struct profile_source *s, const struct index_places *places, bool fresh)
 {
     for (uint32_t i = 0; i < s->n_files; i++)
-        if (s->files[i].import_fd <
-                0 && /* an imported file's XSpace is gone when it has been read */
-            s->files[i].size_bytes >= places->least_bytes)
+        if (has_index(&s->files[i], places))
             file_find(s, &s->files[i], places, fresh);
 }
 

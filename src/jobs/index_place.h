@@ -24,6 +24,8 @@ struct index_places {
 
 /* `fresh`: whatever lies there is not to be read, only replaced. Cannot fail. */
 void index_place_find(struct profile_source *s, const struct index_places *places, bool fresh);
+/* Gives each file the index that is there, if it is: writes nothing and waits for nobody. True when every file has one. */
+bool index_place_look(struct profile_source *s, const struct index_places *places);
 /* The folder for `name` in the cache, made when it is not there; NULL when there is none. In the arena. */
 const char *index_cache_folder(struct arena *a, const struct index_places *places,
                                const char *name);

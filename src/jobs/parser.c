@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -213,4 +214,42 @@ bool parser_run_to(const struct parser_limits *limits, const struct parser_task 
     child_read(&c, &block, limits->output_bytes != 0 ? limits->output_bytes : UINT64_MAX);
     buf_release(&block);
     return child_finish(&c, task->what, e);
+}
+
+struct parser_child {
+    struct child child;
+    char what[256];
+};
+
+struct parser_child *parser_open(const struct parser_limits *limits, const struct parser_task *task,
+                                 struct err *e)
+{
+    struct parser_child *c = map_alloc(1, sizeof *c);
+    c->child.to_fd = -1;
+    snprintf(c->what, sizeof c->what, "%s", task->what);
+    if (child_start(&c->child, limits, task, e))
+        return c;
+    map_free(c);
+    return NULL;
+}
+
+int parser_out(const struct parser_child *c)
+{
+    return c->child.out_fd;
+}
+
+bool parser_close(struct parser_child *c, struct err *e)
+{
+    if (c == NULL)
+        return true;
+    const bool ended = poll(&(struct pollfd){.fd = c->child.status_fd, .events = POLLIN}, 1, 0) > 0;
+    if (!ended)
+        kill(c->child.pid, SIGKILL);
+    struct buf rest;
+    buf_init(&rest, 2 * READ_BYTES);
+    child_read(&c->child, &rest, READ_BYTES);
+    buf_release(&rest);
+    const bool ok = child_finish(&c->child, c->what, e) || !ended;
+    map_free(c);
+    return ok;
 }

@@ -42,4 +42,12 @@ MUST_CHECK bool parser_run(const struct parser_limits *limits, const struct pars
 MUST_CHECK bool parser_run_to(const struct parser_limits *limits, const struct parser_task *task,
                               int out_fd, struct err *e);
 
+/* A parser that goes on answering: what it writes is read from parser_out() as it comes. Owned; NULL and e on failure. */
+struct parser_child;
+struct parser_child *parser_open(const struct parser_limits *limits, const struct parser_task *task,
+                                 struct err *e);
+int parser_out(const struct parser_child *c);
+/* Kills it if it still runs. False and e when it had failed by itself. NULL is allowed. */
+bool parser_close(struct parser_child *c, struct err *e);
+
 #endif

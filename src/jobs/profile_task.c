@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "base/pool.h"
 #include "format/profile_open.h"
+#include "jobs/answer_cache.h"
 #include "jobs/index_place.h"
 
 struct work {
@@ -37,12 +38,10 @@ static bool work_run(void *ctx, int out_fd, struct err *e)
 
 #define FDS_PER_FILE 5
 
-/* To out, or where that is NULL to out_fd. */
-static bool work_start(struct work *w, const struct parser_limits *limits, struct buf *out,
-                       int out_fd, struct err *e)
+/* Every descriptor that the parser of a source needs; owned. `more`: one more, or -1. */
+static int *source_fds(const struct profile_source *s, int more)
 {
-    struct profile_source *const s = w->source;
-    int *fds = map_alloc((size_t)s->n_files * FDS_PER_FILE, sizeof *fds);
+    int *fds = map_alloc((size_t)s->n_files * FDS_PER_FILE + 1, sizeof *fds);
     for (uint32_t i = 0; i < s->n_files; i++) {
         int *of = &fds[FDS_PER_FILE * i];
         of[0] = s->files[i].fd;
@@ -51,16 +50,41 @@ static bool work_start(struct work *w, const struct parser_limits *limits, struc
         of[3] = s->files[i].index_fd;
         of[4] = s->files[i].index_out_fd;
     }
-    s->n_threads = pool_cpu_count();
-    const struct parser_task task = {.what = s->path.p,
-                                     .keep_fds = fds,
-                                     .n_keep_fds = s->n_files * FDS_PER_FILE,
-                                     .fn = work_run,
-                                     .ctx = w};
+    fds[s->n_files * FDS_PER_FILE] = more;
+    return fds;
+}
+
+static struct parser_task task_of(struct work *w, const int *fds)
+{
+    w->source->n_threads = pool_cpu_count();
+    return (struct parser_task){.what = w->source->path.p,
+                                .keep_fds = fds,
+                                .n_keep_fds = w->source->n_files * FDS_PER_FILE + 1,
+                                .fn = work_run,
+                                .ctx = w};
+}
+
+/* To out, or where that is NULL to out_fd. */
+static bool work_start(struct work *w, const struct parser_limits *limits, struct buf *out,
+                       int out_fd, struct err *e)
+{
+    int *fds = source_fds(w->source, -1);
+    const struct parser_task task = task_of(w, fds);
     const bool ok =
         out != NULL ? parser_run(limits, &task, out, e) : parser_run_to(limits, &task, out_fd, e);
     map_free(fds);
     return ok;
+}
+
+struct parser_child *profile_task_open(struct profile_source *s, const struct parser_limits *limits,
+                                       profile_stream_fn fn, void *ctx, int fd, struct err *e)
+{
+    struct work w = {.source = s, .stream_fn = fn, .ctx = ctx};
+    int *fds = source_fds(s, fd);
+    const struct parser_task task = task_of(&w, fds);
+    struct parser_child *c = parser_open(limits, &task, e);
+    map_free(fds);
+    return c;
 }
 
 static bool source_run(struct profile_source *s, const struct parser_limits *limits, profile_fn fn,
@@ -144,12 +168,42 @@ static bool tool_work_run(struct profile *p, void *ctx, struct buf *out, struct 
     return tool_print(w->tool, &r, w->format, out, e);
 }
 
+static bool key_of(struct answer_key *key, const char *path, const struct tool_work *w)
+{
+    struct profile_source source;
+    struct err ignored = {0}; /* said when it is opened for the answer */
+    if (!profile_find(&source, path, &ignored))
+        return false;
+    const bool ok = answer_key_of(key, &source, w->tool, w->params, w->n_params, w->format);
+    profile_source_release(&source);
+    return ok;
+}
+
 bool profile_task_tool(const char *path, const struct parser_limits *limits,
                        const struct tool *tool, const struct tool_param *params, uint32_t n_params,
                        enum tool_format format, struct buf *out, struct err *e)
 {
     struct tool_work w = {.tool = tool, .params = params, .n_params = n_params, .format = format};
-    return profile_task_run(path, limits, tool_work_run, &w, out, e);
+    struct answer_key key;
+    const size_t before = out->n;
+    const bool keeps = limits->indexes != NULL && key_of(&key, path, &w);
+    if (keeps && answer_find(limits->indexes, &key, out))
+        return true;
+    if (!profile_task_run(path, limits, tool_work_run, &w, out, e))
+        return false;
+    if (keeps)
+        answer_keep(limits->indexes, &key, str_sub(buf_str(out), before, out->n));
+    return true;
+}
+
+bool profile_task_view(enum tiles_view view, const struct tool_request *r, struct buf *out,
+                       struct err *e)
+{
+    struct arena a;
+    arena_init(&a, "trace view", LIMIT_ARENA_TOOL_BYTES);
+    const bool ok = tiles_answer(view, r, &a, out, e);
+    arena_release(&a);
+    return ok;
 }
 
 struct view_work {
@@ -162,11 +216,7 @@ static bool view_work_run(struct profile *p, void *ctx, struct buf *out, struct 
 {
     const struct view_work *w = ctx;
     const struct tool_request r = {.profile = p, .params = w->params, .n_params = w->n_params};
-    struct arena a;
-    arena_init(&a, "trace view", LIMIT_ARENA_TOOL_BYTES);
-    const bool ok = tiles_answer(w->view, &r, &a, out, e);
-    arena_release(&a);
-    return ok;
+    return profile_task_view(w->view, &r, out, e);
 }
 
 bool profile_task_trace(const char *path, const struct parser_limits *limits, enum tiles_view view,
@@ -200,5 +250,20 @@ bool profile_task_facts(const char *path, const struct parser_limits *limits, st
         ok = kept.p != NULL ? profile_facts_unpack(kept, a, out, e) : arena_full(a, e);
     }
     buf_release(&packed);
+    return ok;
+}
+
+static bool nothing(struct profile *p, void *ctx, struct buf *out, struct err *e)
+{
+    (void)p, (void)ctx, (void)out, (void)e;
+    return true;
+}
+
+bool profile_task_index(const char *path, const struct parser_limits *limits, struct err *e)
+{
+    struct buf out;
+    buf_init(&out, LIMIT_ARENA_REQUEST_BYTES);
+    const bool ok = indexed_run(path, limits, true, nothing, NULL, &out, e);
+    buf_release(&out);
     return ok;
 }

@@ -11,6 +11,7 @@
 #define TACHO_JOBS_PROFILE_TASK_H
 
 #include "analysis/tiles.h"
+#include "format/profile_open.h"
 #include "jobs/parser.h"
 #include "model/profile_facts.h"
 
@@ -35,5 +36,15 @@ MUST_CHECK bool profile_task_trace(const char *path, const struct parser_limits 
 /* What the report's rules stand on (model/profile_facts.h). Lives in a. */
 MUST_CHECK bool profile_task_facts(const char *path, const struct parser_limits *limits,
                                    struct arena *a, struct profile_facts *out, struct err *e);
+/* Makes the indexes that are missing. */
+MUST_CHECK bool profile_task_index(const char *path, const struct parser_limits *limits,
+                                   struct err *e);
+
+/* For jobs/trace_pool.h: a parser of the source that runs fn for as long as fn likes, with one more descriptor; and what
+ * such a function answers to one question. */
+struct parser_child *profile_task_open(struct profile_source *s, const struct parser_limits *limits,
+                                       profile_stream_fn fn, void *ctx, int fd, struct err *e);
+MUST_CHECK bool profile_task_view(enum tiles_view view, const struct tool_request *r,
+                                  struct buf *out, struct err *e);
 
 #endif

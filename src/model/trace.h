@@ -153,6 +153,7 @@ struct trace {
     str file;           /* name for messages */
     int64_t origin_ns;  /* wall ns (epoch) or profile-relative ns; start_ps counts from here */
     bool has_epoch;     /* origin_ns is since 1970 (else profile_start_ns may tell) */
+    bool is_partial;    /* only the first events of its lines were loaded */
     int64_t profile_start_ns, profile_stop_ns; /* Task Environment, wall; 0 = not said */
     struct trace_plane *planes;
     uint32_t n_planes;

@@ -2,6 +2,8 @@
 #define LOG_DOMAIN "keeper"
 #include "server/keeper.h"
 
+#include "jobs/trace_pool.h"
+
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
@@ -330,6 +332,7 @@ static void *keep(void *arg)
     while (!is_closing(k)) {
         look_after_all(k);
         feed_all(k);
+        trace_pool_sweep(k->server->traces);
         run_cache_wait(k->server->runs, &changes, WAIT_MS);
         nanosleep(&breath, NULL);
     }

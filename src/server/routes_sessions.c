@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "base/sha256.h"
 #include "jobs/profile_task.h"
+#include "jobs/trace_pool.h"
 #include "server/doc.h"
 #include "server/server_inside.h"
 #include "server/sessions.h"
@@ -293,8 +294,12 @@ static bool answer_trace(struct server *s, str view_word, struct http_request *r
     const struct tool_param *params = tool_params(req, (str){0}, &n);
     const struct parser_limits limits = parser_limits_of(s);
     resp->content_type = "application/json";
-    resp->cache = "private, max-age=3600";
-    return path != NULL && profile_task_trace(path, &limits, view, params, n, &resp->body, e);
+    bool partial = false;
+    if (path == NULL ||
+        !trace_pool_ask(s->traces, path, &limits, view, params, n, &resp->body, &partial, e))
+        return false;
+    resp->cache = partial ? "no-store" : "private, max-age=3600";
+    return true;
 }
 
 bool route_trace(struct server *s, struct http_request *req, struct http_response *resp,

@@ -15,6 +15,7 @@
 #include "base/map.h"
 #include "base/pool.h"
 #include "jobs/queue.h"
+#include "jobs/trace_pool.h"
 #include "server/follower.h"
 #include "server/keeper.h"
 #include "server/local_socket.h"
@@ -87,6 +88,7 @@ static bool open_parts(struct server *s, const struct server_options *o, struct 
     if (s->auth == NULL)
         return false;
     s->runs = run_cache_open(s);
+    s->traces = trace_pool_new(LIMIT_TRACE_AT_ONCE_BYTES, LIMIT_TRACE_PART_EVENTS);
     s->keeper = keeper_open(s);
     s->queue = queue_open(s->meta, o->worker_threads, session_job_run, s, e);
     if (s->queue == NULL)
@@ -139,6 +141,7 @@ void server_close(struct server *s)
     http_close(s->http);
     queue_close(s->queue);
     keeper_close(s->keeper);
+    trace_pool_free(s->traces);
     run_cache_close(s->runs);
     auth_close(s->auth);
     if (s->meta != NULL)

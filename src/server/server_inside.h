@@ -19,6 +19,7 @@ struct run_cache;
 struct follower;
 struct queue;
 struct keeper;
+struct trace_pool;
 struct local_socket;
 
 struct server {
@@ -39,6 +40,7 @@ struct server {
     struct follower *follower;
     struct queue *queue;
     struct keeper *keeper;
+    struct trace_pool *traces;
     struct local_socket *local; /* NULL when it could not be made */
 };
 

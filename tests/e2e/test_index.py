@@ -8,7 +8,8 @@ import shutil
 import pytest
 from test_server import Server
 
-GOLDEN = pathlib.Path(__file__).resolve().parent.parent / "golden" / "compat" / "index-1"
+COMPAT = pathlib.Path(__file__).resolve().parent.parent / "golden" / "compat"
+GOLDEN = COMPAT / "index-2"
 MADE_S = 1_700_000_000  # modification time of the XSpace when its index was written
 VIEWS = ["trace", "trace/tile?lines=0&level=20", "trace/event?line=0&index=0", "trace/search?q=e", "trace/select"]
 
@@ -31,7 +32,7 @@ def answers(tmp_path):
         assert server.stop() == 0
 
 
-def test_an_index_of_version_1_is_read(tmp_path, session):
+def test_an_index_of_version_2_is_read(tmp_path, session):
     index = session / "host-0.tacho"
     shutil.copy(GOLDEN / "host-0.tacho", index)
     before = index.stat()
@@ -43,13 +44,16 @@ def test_an_index_of_version_1_is_read(tmp_path, session):
     assert sum(line["events"] for plane in from_index[0]["targets"][0]["planes"] for line in plane["lines"]) > 0
 
 
-def test_a_newer_version_is_made_again(tmp_path, session):
+@pytest.mark.parametrize("version", [1, 99])
+def test_another_version_is_made_again(tmp_path, session, version):
     index = session / "host-0.tacho"
     content = bytearray((GOLDEN / "host-0.tacho").read_bytes())
-    content[-72] = 99
+    content[-72] = version
+    if version == 1:
+        content = (COMPAT / "index-1" / "host-0.tacho").read_bytes()
     index.write_bytes(content)
     first = answers(tmp_path)
-    assert index.read_bytes()[-72] == 1
+    assert index.read_bytes()[-72] == 2
     assert answers(tmp_path) == first
 
 

@@ -100,7 +100,7 @@ static bool view_of_xspace(struct profile *p, void *ctx, struct buf *out, struct
 
 static void ask_xspace(const struct question *q, struct buf *out)
 {
-    const struct parser_limits limits = {.indexes = &places};
+    const struct parser_limits limits = {0}; /* no index */
     struct question copy = *q;
     struct err e = {0};
     buf_init(out, 1 << 24);
