@@ -37,8 +37,8 @@ struct profile_source {
     str path; /* what the user named */
     struct profile_file *files;
     uint32_t n_files, capacity;
-    bool lines_only;    /* what format/index.h says of it */
-    unsigned n_threads; /* that decode; 0 or 1: the calling one alone */
+    bool lines_only;      /* what format/index.h says of it */
+    unsigned n_threads;   /* that decode; 0 or 1: the calling one alone */
     uint64_t most_events; /* about that many are decoded, the first of each line; 0: all */
 };
 
