@@ -68,6 +68,7 @@ bench:
 	@$(MAKE) -s all
 	@$(PYTHON) bench/journal_bench.py
 	@$(PYTHON) bench/load_bench.py
+	@$(PYTHON) bench/import_bench.py
 
 fuzz:
 	@echo "make fuzz: libFuzzer on every parser, FUZZ_SECONDS=$${FUZZ_SECONDS:-60} each (clang)."

@@ -162,6 +162,32 @@ uint32_t chrome_stat_named(struct chrome *c, struct process *p, enum own_stat st
     return *id;
 }
 
+static uint64_t letters_of(const char *p)
+{
+    uint64_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+/* Long names come again and again: one look at 16 of their letters and one comparison cost less than a hash. */
+uint32_t chrome_name_id(struct chrome *c, struct process *p, str name)
+{
+    if (name.n < 8)
+        return xspace_writer_name(&c->w, p->plane, name);
+    if (p->names_lately == NULL &&
+        (p->names_lately = ARENA_ARRAY(&c->w.arena, struct name_lately, NAMES_LATELY)) == NULL)
+        return 0;
+    const uint64_t mixed =
+        (letters_of(name.p) ^ letters_of(name.p + name.n - 8) * 31 ^ name.n) * 0x9fb21c651e98df25u;
+    struct name_lately *const lately = &p->names_lately[mixed >> 56];
+    if (str_eq(lately->name, name))
+        return lately->id;
+    const uint32_t id = xspace_writer_name(&c->w, p->plane, name);
+    if (id != 0)
+        *lately = (struct name_lately){p->plane->names[id - 1].name, id};
+    return id;
+}
+
 /* -- values -- */
 
 static void write_value(struct xspace_line_out *l, uint32_t stat_id, const struct argument *a)

@@ -71,6 +71,13 @@ struct open_event {
     struct open_event *outer;
 };
 
+/* Names of events that were written lately, by a few of their letters. */
+#define NAMES_LATELY 256
+struct name_lately {
+    str name;
+    uint32_t id;
+};
+
 struct process {
     str pid, name, label;
     struct xspace_plane_out *plane; /* NULL until something is on it */
@@ -78,8 +85,9 @@ struct process {
     uint32_t *stat_ids; /* of import.arg_names on the plane; 0 unknown yet */
     uint32_t n_stat_ids;
     uint32_t own_ids[N_OWN];
-    int64_t device; /* of its kernels, or -1 */
-    int64_t order;  /* process_sort_index */
+    struct name_lately *names_lately; /* NAMES_LATELY of them */
+    int64_t device;                   /* of its kernels, or -1 */
+    int64_t order;                    /* process_sort_index */
     bool runs_kernels, has_order;
     struct process *next;
 };
@@ -161,6 +169,8 @@ struct moment chrome_moment(str text);
 struct arg_name *chrome_arg_name(struct chrome *c, str text);
 /* The id of an argument's stat on the process's plane, which is there. */
 uint32_t chrome_stat_id(struct chrome *c, struct process *p, const struct arg_name *name);
+/* The id of an event's name on the process's plane. */
+uint32_t chrome_name_id(struct chrome *c, struct process *p, str name);
 uint32_t chrome_stat_named(struct chrome *c, struct process *p, enum own_stat stat);
 /* All arguments of the entry as stats of the event that follows on the line. */
 void chrome_write_args(struct chrome *c, struct process *p, struct xspace_line_out *l,

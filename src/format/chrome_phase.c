@@ -130,7 +130,7 @@ static void write_event(struct chrome *c, struct thread *t, const struct entry *
     if (l == NULL)
         return;
     write_stats(c, t->process, l, n);
-    xspace_writer_event(&c->w, l, xspace_writer_name(&c->w, l->plane, n->name), n->start.ns,
+    xspace_writer_event(&c->w, l, chrome_name_id(c, t->process, n->name), n->start.ns,
                         n->start.sub_ps, dur_ps);
     c->n_events++;
 }

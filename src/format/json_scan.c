@@ -9,7 +9,7 @@
 #include "base/limits.h"
 #include "base/map.h"
 
-#define WINDOW_BYTES (UINT32_C(1) << 20)
+#define WINDOW_BYTES (UINT32_C(1) << 18)
 #define PADDING_BYTES 32 /* zeros behind a window: no look at 16 bytes needs a check of its end */
 
 struct json_window {

@@ -309,7 +309,7 @@ static void test_allocator_records(void **state)
     trace_free(t);
 }
 
-/* The windows of the scanner are 1 MiB: texts lie across their seams at every place. */
+/* The windows of the scanner are 256 KiB: texts lie across their seams at every place. */
 static void test_text_across_windows(void **state)
 {
     (void)state;
