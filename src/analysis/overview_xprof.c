@@ -1,49 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/overview_xprof.h"
 
+#include <math.h>
+
 #include "analysis/framework_op.h"
-#include "analysis/framework_ops.h"
-#include "analysis/host_ops.h"
 #include "analysis/matrix_units.h"
 #include "analysis/op_xprof.h"
-#include "analysis/step_table.h"
+#include "analysis/overview.h"
 
 #define TOP_OPERATIONS 10
 #define COUNT(array) (uint32_t)(sizeof(array) / sizeof *(array))
 
-struct page {
-    const struct profile *profile;
-    struct op_db db;
-    struct framework_rows rows;
-    struct host_ops host;
-    struct pod_steps pods;
-    struct step_summary steps;
-};
-
-static void percent(struct json *j, const char *key, double part, double whole)
+/* XProf prints 0.0% where it does not know. */
+static void percent(struct json *j, const char *key, double v)
 {
     json_key(j, key);
-    json_strf(j, "%.1f%%", whole > 0 ? 100.0 * part / whole : 0.0);
+    json_strf(j, "%.1f%%", isfinite(v) ? v : 0.0);
+}
+
+/* Of what a counter or the device's limits would have to say: 0 would be a number. */
+static void measured(struct json *j, const char *key, double v)
+{
+    json_key(j, key);
+    if (isfinite(v))
+        json_strf(j, "%.1f%%", v);
+    else
+        json_cstr(j, "N/A");
 }
 
 static void texts(struct json *j, const char *const *keys, uint32_t n, const char *value)
 {
     for (uint32_t i = 0; i < n; i++)
         json_kcstr(j, keys[i], value);
-}
-
-/* A stat of the host's plane, 0 where no host says it. */
-static double host_stat(const struct profile *p, str name)
-{
-    double v = 0;
-    for (uint32_t i = 0; i < p->n_traces; i++)
-        for (uint32_t k = 0; k < p->traces[i]->n_planes; k++) {
-            const struct trace_plane *plane = &p->traces[i]->planes[k];
-            if (plane->kind == TRACE_PLANE_HOST &&
-                trace_stat_f64(trace_stat_find(plane->stats, name), &v))
-                return v;
-        }
-    return 0;
 }
 
 /* --- operations ------------------------------------------------------------------------------ */
@@ -58,7 +46,7 @@ static const struct datatable_column operation_columns[] = {
     {"tcUtilization", "Op is using TensorCore", "boolean", NULL},
 };
 
-static void operation_rows(struct json *j, const struct page *p)
+static void operation_rows(struct json *j, const struct overview *p)
 {
     double cumulative = 0;
     for (uint32_t i = 0; i < p->rows.n && i < TOP_OPERATIONS; i++) {
@@ -79,12 +67,11 @@ static void operation_rows(struct json *j, const struct page *p)
     }
 }
 
-static void tpu_properties(struct json *j, const struct page *p)
+static void tpu_properties(struct json *j, const struct overview *p, double duty)
 {
-    const double duty = (double)p->db.duty_busy_ps + (double)p->db.duty_idle_ps;
     const double active = sample_mean(&p->steps.active_ms);
-    percent(j, "device_duty_cycle_percent", (double)p->db.duty_busy_ps, duty);
-    percent(j, "device_duty_cycle_high_confidence_percent", (double)p->db.duty_busy_ps, duty);
+    percent(j, "device_duty_cycle_percent", duty);
+    percent(j, "device_duty_cycle_high_confidence_percent", duty);
     json_key(j, "idle_time_high_confidence_ps");
     json_strf(j, "%g", (double)p->db.duty_idle_ps);
     json_key(j, "active_steptime_ms_average");
@@ -93,47 +80,42 @@ static void tpu_properties(struct json *j, const struct page *p)
     json_strf(j, "%.2f", active);
 }
 
-static void operation_properties(struct json *j, const struct page *p)
+static void gpu_properties(struct json *j, const struct step_summary *s)
 {
-    uint64_t n = 0, eager = 0;
-    for (uint32_t i = 0; i < p->rows.n; i++) {
-        n = op_add(n, p->rows.items[i].occurrences);
-        eager = op_add(eager, p->rows.items[i].is_eager ? p->rows.items[i].self_ps : 0);
-    }
-    const double all = (double)n + (double)p->host.occurrences;
-    percent(j, "device_tf_op_percent", (double)n, all);
-    percent(j, "host_tf_op_percent", (double)p->host.occurrences, all);
-    percent(j, "device_op_time_eager_percent", (double)eager, (double)p->db.self_ps);
-    percent(j, "host_op_time_eager_percent", 0, 1);
-    percent(j, "mxu_utilization_percent",
-            host_stat(p->profile, S("matrix_unit_utilization_percent")), 100);
-    percent(j, "hbm_utilization_percent", host_stat(p->profile, S("hbm_utilization_percent")), 100);
+    const double whole = s->compute_ps > 0 ? s->compute_ps : 1;
+    percent(j, "device_compute_16bit_percent", 100.0 * s->compute_16_ps / whole);
+    percent(j, "device_compute_32bit_percent", 100.0 * (s->compute_ps - s->compute_16_ps) / whole);
+}
+
+static void operation_properties(struct json *j, const struct overview *p)
+{
+    const struct overview_percents is = overview_percents_of(p);
+    percent(j, "device_tf_op_percent", is.device_ops);
+    percent(j, "host_tf_op_percent", is.host_ops);
+    percent(j, "device_op_time_eager_percent", is.device_eager);
+    percent(j, "host_op_time_eager_percent", is.host_eager);
+    measured(j, "mxu_utilization_percent", is.mxu);
+    measured(j, "hbm_utilization_percent", is.hbm);
     json_kcstr(j, "host_trace_level", "0");
     json_kcstr(j, "remark_text", "");
     json_kcstr(j, "remark_color", "");
     if (p->db.backend == OP_BACKEND_GPU) {
-        const struct step_summary *steps = &p->steps;
-        percent(j, "device_compute_16bit_percent", steps->compute_16_ps, steps->compute_ps);
-        percent(j, "device_compute_32bit_percent", steps->compute_ps - steps->compute_16_ps,
-                steps->compute_ps);
+        gpu_properties(j, &p->steps);
         return;
     }
-    percent(j, "device_idle_time_percent", (double)op_db_xprof_idle_ps(&p->db),
-            (double)p->db.total_ps);
-    percent(j, "host_idle_time_percent", (double)(p->host.total_ps - p->host.busy_ps),
-            (double)p->host.total_ps);
-    /* XProf's open build gives no limits here: its roofline table does */
-    percent(j, "flop_rate_utilization_relative_to_roofline", 0, 1);
-    percent(j, "memory_bw_utilization_relative_to_hw_limit", 0, 1);
+    percent(j, "device_idle_time_percent", is.device_idle);
+    percent(j, "host_idle_time_percent", is.host_idle);
+    measured(j, "flop_rate_utilization_relative_to_roofline", is.roofline);
+    measured(j, "memory_bw_utilization_relative_to_hw_limit", is.memory);
     if (p->db.backend == OP_BACKEND_TPU) {
-        tpu_properties(j, p);
+        tpu_properties(j, p, is.duty);
     } else {
-        percent(j, "device_duty_cycle_percent", 0, 1);
-        percent(j, "device_duty_cycle_high_confidence_percent", 0, 1);
+        percent(j, "device_duty_cycle_percent", is.duty);
+        percent(j, "device_duty_cycle_high_confidence_percent", is.duty);
     }
 }
 
-static void operation_table(struct json *j, const struct page *p)
+static void operation_table(struct json *j, const struct overview *p)
 {
     const bool gpu = p->db.backend == OP_BACKEND_GPU;
     datatable_begin(j, operation_columns,
@@ -146,24 +128,7 @@ static void operation_table(struct json *j, const struct page *p)
 
 /* --- run environment, advice, diagnostics ---------------------------------------------------- */
 
-static str machine_of(const struct trace *t)
-{
-    return t->n_hostnames > 0 ? t->hostnames[0] : t->host;
-}
-
-static uint32_t count_machines(const struct profile *p)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < p->n_traces; i++) {
-        bool seen = false;
-        for (uint32_t k = 0; k < i && !seen; k++)
-            seen = str_eq(machine_of(p->traces[i]), machine_of(p->traces[k]));
-        n += !seen;
-    }
-    return n;
-}
-
-static void environment_table(struct json *j, const struct page *p)
+static void environment_table(struct json *j, const struct overview *p)
 {
     static const struct datatable_column columns[] = {
         {"host_id", "host_id", "string", NULL},
@@ -171,8 +136,7 @@ static void environment_table(struct json *j, const struct page *p)
         {"start_time", "start_time", "string", NULL},
         {"bns_address", "bns_address", "string", NULL},
     };
-    const uint32_t tasks = p->profile->n_traces, machines = count_machines(p->profile);
-    const bool has_devices = p->db.backend == OP_BACKEND_GPU || p->db.backend == OP_BACKEND_TPU;
+    const uint32_t tasks = p->profile->n_traces, machines = overview_machines(p->profile);
     datatable_begin(j, columns, COUNT(columns));
     datatable_properties(j);
     json_key(j, "host_count");
@@ -181,7 +145,7 @@ static void environment_table(struct json *j, const struct page *p)
     json_strf(j, "%u (num tasks per host = %u)", tasks, machines > 0 ? tasks / machines : 0);
     json_kstr(j, "device_type", p->db.device.type);
     json_key(j, "device_core_count");
-    json_strf(j, "%u", has_devices ? p->db.n_devices : 0);
+    json_strf(j, "%u", overview_devices(p));
     json_kcstr(j, "is_training", hlo_index_is_training(&p->db.hlo) ? "true" : "false");
     datatable_end(j);
 }
@@ -197,7 +161,7 @@ static const char *bottleneck(const struct step_summary *s)
                : "device";
 }
 
-static void advice_properties(struct json *j, const struct page *p)
+static void advice_properties(struct json *j, const struct overview *p)
 {
     static const char *const empty[] = {"statement", "precision_statement",
                                         "device_collectives_statement", "kernel_launch_statement",
@@ -228,7 +192,7 @@ static void advice_properties(struct json *j, const struct page *p)
                    : step_binds(s->other_percent, BINDS_MODERATE, BINDS_HIGH));
 }
 
-static void advice_table(struct json *j, const struct page *p)
+static void advice_table(struct json *j, const struct overview *p)
 {
     static const struct datatable_column columns[] = {
         {"tip_type", "tip_type", "string", NULL},
@@ -277,17 +241,7 @@ static void latency_table(struct json *j)
 
 /* --- the page -------------------------------------------------------------------------------- */
 
-static bool measure(struct page *p, struct arena *a, struct err *e)
-{
-    for (uint32_t i = 0; i < p->profile->n_traces; i++)
-        if (!host_ops_add(&p->host, p->profile->traces[i], e))
-            return false;
-    return framework_rows_of(&p->db, a, &p->rows, e) &&
-           pod_steps_of(p->profile, p->db.groupings, a, &p->pods, e) &&
-           step_summary_of(&p->pods, p->db.backend, a, &p->steps, e);
-}
-
-static bool write_page(const struct page *p, struct buf *out, struct err *e)
+static bool write_page(const struct overview *p, struct buf *out, struct err *e)
 {
     struct json j;
     json_init_buf(&j, out);
@@ -306,10 +260,10 @@ static bool write_page(const struct page *p, struct buf *out, struct err *e)
 
 bool overview_xprof(const struct tool_request *r, struct arena *a, struct buf *out, struct err *e)
 {
-    struct page p = {.profile = r->profile};
-    if (!op_db_build(&p.db, r->profile, (str){0}, a, e))
+    struct overview o;
+    if (!overview_of(r->profile, a, &o, e))
         return false;
-    const bool ok = measure(&p, a, e) && write_page(&p, out, e);
-    op_db_release(&p.db);
+    const bool ok = write_page(&o, out, e);
+    overview_release(&o);
     return ok;
 }

@@ -3,6 +3,7 @@
  * command line prints them. Matrix products of libraries count with what their shapes tell. */
 #include "analysis/op_brief.h"
 #include "analysis/op_xprof.h"
+#include "analysis/program_cost.h"
 #include "analysis/roofline_cli.h"
 #include "analysis/tool.h"
 #include "analysis/xprof_cli.h"
@@ -10,52 +11,6 @@
 #include <math.h>
 
 #define OPERATIONS 15 /* XProf's, unless asked for more */
-
-/* An operation, or the sum of all, with costs told from shapes where there are no others. */
-struct costed {
-    struct op_metrics work;
-    enum op_cost_source source;
-};
-
-static struct costed cost_of_operation(const struct op_metrics *m)
-{
-    struct costed x = {.work = *m};
-    uint64_t flops, bytes;
-    x.source = op_cost_source_of(m, &flops, &bytes);
-    if (x.source == OP_COST_SHAPES) {
-        x.work.flops = flops;
-        x.work.bytes = bytes;
-        x.work.has_cost = true;
-        x.work.has_breakdown = false;
-    }
-    return x;
-}
-
-struct program {
-    struct op_metrics work;
-    uint64_t derived_flops, custom_call_ps;
-    bool has_opaque, has_derived;
-};
-
-static struct program program_of(const struct roofline *f)
-{
-    struct program p = {0};
-    for (uint32_t i = 0; i < f->db.n_ops; i++) {
-        const struct op_metrics *m = &f->db.ops[i];
-        const struct costed x = cost_of_operation(m);
-        p.work.dma_stall_ps = op_add(p.work.dma_stall_ps, m->dma_stall_ps);
-        p.has_opaque |= x.source == OP_COST_UNKNOWN;
-        p.custom_call_ps = op_add(p.custom_call_ps, op_is_custom_call(m) ? m->self_ps : 0);
-        if (op_runs_others(m))
-            continue;
-        op_work_add(&p.work, &x.work, 1);
-        if (x.source == OP_COST_SHAPES) {
-            p.has_derived = true;
-            p.derived_flops = op_add(p.derived_flops, x.work.flops);
-        }
-    }
-    return p;
-}
 
 static double ratio(double a, double b)
 {
@@ -76,7 +31,8 @@ static void write_rates(struct json *j, const struct op_rates *r, bool has_cost)
     xprof_cli_number(j, "roofline_efficiency_percent",
                      known(100 * r->efficiency, r->bound != OP_RESOURCE_NONE), 2);
     xprof_cli_number(j, "compute_efficiency_percent", known(100 * r->use[OP_COMPUTE], has_cost), 2);
-    xprof_cli_number(j, "max_mem_bw_utilization_percent", 100 * r->memory_use, 2);
+    xprof_cli_number(j, "max_mem_bw_utilization_percent",
+                     known(100 * r->memory_use, r->bound != OP_RESOURCE_NONE), 2);
     xprof_cli_number(j, "optimal_flop_rate_gflops", known(r->optimal_giga_flops, has_cost), 2);
 }
 
@@ -115,15 +71,7 @@ static void write_semantics(struct json *j)
     json_end(j);
 }
 
-static const char *provenance(const struct program *p)
-{
-    if (p->has_derived)
-        return p->derived_flops == p->work.flops && !p->has_opaque ? "derived_from_shapes"
-                                                                   : "mixed";
-    return !p->has_opaque ? "xla_cost_model" : p->work.flops > 0 ? "mixed" : "opaque_custom_call";
-}
-
-static void write_program(struct json *j, const struct roofline *f, const struct program *p)
+static void write_program(struct json *j, const struct roofline *f, const struct program_cost *p)
 {
     const struct op_rates r = op_rates_of(&p->work, f->whole.time_ps, &f->db.device);
     const bool bound = r.bound != OP_RESOURCE_NONE;
@@ -143,7 +91,7 @@ static void write_program(struct json *j, const struct roofline *f, const struct
     xprof_cli_number(j, "hbm_bw_gibs", r.rate[OP_HBM], 2);
     write_uses(j, &r, f);
     xprof_cli_number(j, "total_time_ms", (double)f->whole.time_ps / 1e9, 3);
-    json_kcstr(j, "flops_provenance", provenance(p));
+    json_kcstr(j, "flops_provenance", program_provenance(p));
     write_semantics(j);
     json_kbool(j, "has_opaque_custom_calls", p->has_opaque);
     xprof_cli_number(j, "derived_flops_fraction",
@@ -156,7 +104,7 @@ static void write_program(struct json *j, const struct roofline *f, const struct
 static void write_operation(struct json *j, const struct roofline *f, const struct op_metrics *m,
                             uint32_t rank, struct arena *a)
 {
-    const struct costed x = cost_of_operation(m);
+    const struct op_costed x = op_costed_of(m);
     const struct op_rates r = op_rates_of(&x.work, m->time_ps, &f->db.device);
     json_object(j);
     json_ku64(j, "rank", rank);
@@ -186,7 +134,7 @@ static bool get_roofline_model_xprof(const struct tool_request *r, struct arena 
     uint64_t limit;
     if (!op_limit(r, S("top_n"), OPERATIONS, &limit, e) || !roofline_of(&f, r->profile, a, e))
         return false;
-    const struct program p = program_of(&f);
+    const struct program_cost p = program_cost_of(&f.db);
     json_init_buf(&j, out);
     xprof_cli_begin(&j, r);
     write_program(&j, &f, &p);

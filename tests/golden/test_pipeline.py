@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from test_cpu_operations import dump, parts
+from test_cpu_operations import devices, dump, parts
 from test_xprof_parity import CASES, SHARED, TACHO, XSPACE, needs_shared
 
 GOLDENS = SHARED / "data" / "xprof_goldens"
@@ -303,3 +303,98 @@ def test_exposed_is_what_no_other_operation_covers(case):
         ours = doc["by_plane"][plane]
         assert (ours["count"], ours["span_ps"]) == (len(windows), sum(end - begin for begin, end, _ in windows))
         assert ours["exposed_ps"] == exposed
+
+
+ALL = [*CASES, *(f.stem.removesuffix(".xplane") for f in XSPACE.glob("mi300x*.pb"))] if CASES else []
+CPU = [folder.name for folder in XSPACE.glob("cpu_*")]
+
+
+def files_of(case):
+    flat = XSPACE / f"{case}.xplane.pb"
+    return [flat] if flat.is_file() else sorted((XSPACE / case).glob("plugins/profile/*/*.xplane.pb"))
+
+
+@needs_shared
+@pytest.mark.parametrize("case", sorted({*ALL, *CPU}))
+def test_what_is_absent_is_unknown(case):
+    """A number is null where the file does not even have the name of what would tell it."""
+    data = b"".join(path.read_bytes() for path in files_of(case))
+    summary = answer("get_overview", case)["performance_summary"]
+    kpis = answer("get_kpi_metrics", case)
+    page = answer("overview_page", case)[0]["p"]
+    has_counter = b"matrix_unit_utilization_percent" in data
+    assert (summary["mxu_utilization_percent"] is not None) == has_counter
+    assert (kpis["mxu_utilization_percent"] is not None) == has_counter
+    assert (page["mxu_utilization_percent"] != "N/A") == (page["hbm_utilization_percent"] != "N/A") == has_counter
+    assert (kpis["peak_hbm_gib"] is not None) == (b"MemoryAllocation" in data)
+    has_steps = "no_steps" not in case and not case.startswith("mi300x")
+    assert (kpis["step_time_ms"] is not None) == (summary["steptime_ms_average"] is not None) == has_steps
+    has_limits = not case.startswith("cpu_")
+    assert (kpis["roofline_utilization"] is not None) == has_limits
+    assert (summary["flop_rate_utilization_relative_to_roofline"] is not None) == has_limits
+    assert (summary["host_idle_time_percent"] is not None) == (b"Iterator::" in data)
+
+
+@needs_shared
+@pytest.mark.parametrize("case", ALL)
+def test_use_of_the_limits_is_the_same_everywhere(case):
+    program = answer("get_roofline_model", case)["program"]
+    summary = answer("get_overview", case)["performance_summary"]
+    kpis = answer("get_kpi_metrics", case)
+    for key in ("roofline_efficiency_percent", "compute_efficiency_percent", "max_mem_bw_utilization_percent",
+                "operational_intensity_flop_per_byte"):
+        assert program[key] == summary[key]
+    assert summary["roofline_efficiency_percent"] == kpis["roofline_utilization"]
+    assert program["flops_provenance"] == kpis["flops_provenance"]
+    assert program["derived_flops_fraction"] == kpis["derived_flops_fraction"]
+    if case.startswith("tpu"):
+        page = answer("overview_page", case)[0]["p"]
+        assert page["flop_rate_utilization_relative_to_roofline"] == f"{kpis['roofline_utilization']:.1f}%"
+        golden = json.loads((GOLDENS / case / "cli.get_overview.json").read_text())["performance_summary"]
+        assert golden["roofline_efficiency_percent"] == f"{kpis['roofline_utilization']:.2f}%"
+
+
+@needs_shared
+@pytest.mark.parametrize("case", [*GPU, "gpu_h100_no_steps", *CPU])
+def test_duty_of_devices_is_what_their_work_covers(case):
+    busy = whole = 0
+    for path in files_of(case):
+        if case.startswith("cpu"):
+            of_host, window = devices(path)
+            busy += sum(of_host.values())
+            whole += len(of_host) * window
+            continue
+        for plane, lines in line_events(path):
+            if not plane.startswith("/device:GPU:"):
+                continue
+            work = [(begin, end) for name, events in lines.items() if name.startswith("Stream")
+                    for begin, end, _ in events]
+            busy += dump.union_ps(work)
+            whole += max(end for _, end in work) - min(begin for begin, _ in work)
+    summary = answer("get_overview", case)["performance_summary"]
+    assert summary["device_duty_cycle_percent"] == pytest.approx(100 * busy / whole, abs=0.0051)
+    assert summary["device_idle_time_percent"] == pytest.approx(100 - 100 * busy / whole, abs=0.0051)
+    assert answer("get_kpi_metrics", case)["duty_cycle_percent"] == summary["device_duty_cycle_percent"]
+
+
+@needs_shared
+def test_the_peak_is_that_of_the_fullest_host():
+    peaks = [answer("get_memory_profile", "gpu_a100_2hosts", f"host={host}")["peak_memory_usage_gib"]
+             for host in ("host-0", "host-1")]
+    assert peaks[0] != peaks[1]
+    assert answer("get_kpi_metrics", "gpu_a100_2hosts")["peak_hbm_gib"] == round(max(peaks), 2)
+
+
+@needs_shared
+def test_each_host_has_its_own_step_time():
+    truth = truth_of("gpu_a100_2hosts")
+    hosts = answer("get_overview", "gpu_a100_2hosts")["performance_summary"]["per_host_step_time_ms"]
+    kpis = answer("get_kpi_metrics", "gpu_a100_2hosts")
+    for host in truth["hosts"]:
+        spans = [max(step["device_end_ps"] - step["device_begin_ps"] for step in steps)
+                 for steps in zip(*(core["steps"] for core in host["cores"]))][1:-1]  # the ends may be cut off
+        name = host["host"]["name"]
+        assert hosts[name]["steptime_ms_average"] == pytest.approx(sum(spans) / len(spans) / 1e9, abs=5.1e-5)
+        assert hosts[name]["steptime_ms_maximum"] == pytest.approx(max(spans) / 1e9, abs=5.1e-5)
+        assert kpis["per_host_step_time_ms"][name] == pytest.approx(sum(spans) / len(spans) / 1e9, rel=1e-9)
+    assert kpis["straggler"] == "host-0 /device:GPU:0"

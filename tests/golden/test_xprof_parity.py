@@ -26,6 +26,8 @@ needs_shared = pytest.mark.skipif(not JUDGE.is_file(), reason=f"no XProf answers
                                   "cli.get_hosts",
                                   "input_pipeline_analyzer*",
                                   "pod_viewer",
+                                  "cli.get_overview",
+                                  "cli.get_kpi_metrics",
                                   "cli.get_step_trace",
                                   "cli.analyze_async_overlap",
                                   "roofline_model*",
