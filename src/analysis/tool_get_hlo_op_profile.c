@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* get_hlo_op_profile: the time of each category, and the operations that took most in it. */
+/* get_hlo_op_profile: the time of each category, and the operations that took most in it; of one category,
+ * all of them. */
 #include <stdlib.h>
 
 #include "analysis/op_brief.h"
 #include "analysis/tool.h"
 #include "analysis/xprof_cli.h"
 
-#define LIMIT 5 /* operations of a category, as XProf shows them */
+#define LIMIT 5 /* operations of a category, as XProf shows them; of the one asked for all */
 
 struct category {
     str name;
@@ -22,6 +23,7 @@ struct answer {
     struct op_briefs briefs;
     struct category *categories; /* by time, then name */
     uint32_t n, capacity;
+    const struct category *asked; /* NULL: all are */
 };
 
 static int by_time(const void *x, const void *y)
@@ -62,14 +64,24 @@ static bool gather(struct answer *x, struct arena *a)
     return ok;
 }
 
+static bool find_asked(const struct tool_request *r, struct answer *x, struct err *e)
+{
+    const str name = tool_param(r, S("category"));
+    for (uint32_t i = 0; i < x->n && x->asked == NULL; i++)
+        if (str_eq(x->categories[i].name, name))
+            x->asked = &x->categories[i];
+    return name.n == 0 || x->asked != NULL ||
+           err_set(e, ERR_NOT_FOUND, "the profile has no category '%.*s'", STR_ARG(name));
+}
+
 static bool answer_of(const struct tool_request *r, enum op_briefs_form form, struct arena *a,
                       struct answer *x, struct err *e)
 {
     *x = (struct answer){0};
     if (!op_db_build(&x->db, r->profile, (str){0}, a, e))
         return false;
-    const bool ok =
-        op_briefs_of(&x->briefs, &x->db, form, a, e) && (gather(x, a) || arena_full(a, e));
+    const bool ok = op_briefs_of(&x->briefs, &x->db, form, a, e) &&
+                    (gather(x, a) || arena_full(a, e)) && find_asked(r, x, e);
     if (!ok)
         op_db_release(&x->db);
     return ok;
@@ -80,6 +92,29 @@ static bool answer_of(const struct tool_request *r, enum op_briefs_form form, st
 static struct cell amount(uint64_t v, bool known)
 {
     return known ? cell_u64(v) : cell_unknown();
+}
+
+static struct table *operations_table(const struct answer *x, struct arena *a)
+{
+    struct table *t = table_new(a, S("operations"), S("Operations of the category"));
+    if (t == NULL)
+        return NULL;
+    table_column(t, S("operation"), S("Operation"), CELL_TEXT, S(""));
+    table_column(t, S("self_time_ps"), S("Self time"), CELL_U64, S("ps"));
+    table_column(t, S("category_share_percent"), S("Of the category"), CELL_F64, S("%"));
+    table_column(t, S("occurrences"), S("Count"), CELL_U64, S(""));
+    for (uint32_t i = 0; i < x->asked->n_items; i++) {
+        const struct op_brief *o = x->asked->items[i];
+        struct cell *row = table_row(t);
+        if (row == NULL)
+            break;
+        row[0] = cell_text(o->name);
+        row[1] = cell_u64(o->self_ps);
+        if (x->asked->self_ps > 0)
+            row[2] = cell_f64(100.0 * (double)o->self_ps / (double)x->asked->self_ps);
+        row[3] = cell_u64(o->occurrences);
+    }
+    return t;
 }
 
 static bool get_hlo_op_profile_run(const struct tool_request *r, struct arena *a,
@@ -112,9 +147,11 @@ static bool get_hlo_op_profile_run(const struct tool_request *r, struct arena *a
             row[6] = cell_text(c->items[0]->name);
         }
         op_db_values(&x.db, t);
+        if (x.asked != NULL)
+            t->next = operations_table(&x, a);
     }
     op_db_release(&x.db);
-    return t != NULL || arena_full(a, e);
+    return (t != NULL && (x.asked == NULL || t->next != NULL)) || arena_full(a, e);
 }
 
 /* --- XProf's form ------------------------------------------------------------------------------ */
@@ -186,9 +223,11 @@ static bool get_hlo_op_profile_xprof(const struct tool_request *r, struct arena 
     json_object(&j);
     for (uint32_t i = 0; i < x.n; i++) {
         const struct category *c = &x.categories[i];
+        if (x.asked != NULL && c != x.asked)
+            continue;
         json_key_str(&j, c->name);
         json_array(&j);
-        for (uint32_t k = 0; k < c->n_items && k < LIMIT; k++)
+        for (uint32_t k = 0; k < c->n_items && (k < LIMIT || c == x.asked); k++)
             write_item(&j, c->items[k], c);
         json_end(&j);
     }

@@ -473,3 +473,29 @@ def test_operations_of_get_roofline_model(case):
         assert item["max_mem_bw_utilization_percent"] == pytest.approx(memory, abs=0.0051)
         if item["roofline_efficiency_percent"] is not None:
             assert item["roofline_efficiency_percent"] == pytest.approx(max(compute, memory), abs=0.0051)
+
+
+@needs_shared
+def test_one_category_is_listed_whole():
+    got = cli("get_hlo_op_profile", "tpu_v6e_2core", "category=loop fusion")
+    operations = {row["operation"] for row in tables("hlo_stats", "tpu_v6e_2core")["hlo_stats"]
+                  if row["category"] == "loop fusion"}
+    assert list(got["grouped_operations"]) == ["loop fusion"]
+    assert {item["name"].rpartition("/")[2] for item in got["grouped_operations"]["loop fusion"]} == operations
+    rows = tables("get_hlo_op_profile", "tpu_v6e_2core", "category=loop fusion")["operations"]
+    assert {row["operation"] for row in rows} == operations
+    assert sum(row["category_share_percent"] for row in rows) == pytest.approx(100)
+
+
+@needs_shared
+@pytest.mark.parametrize("tool,param,status,says", [
+    ("get_top_hlo_ops", "limit=many", 2, "limit is 'many'"),
+    ("get_roofline_model", "top_n=-2", 2, "top_n is '-2'"),
+    ("roofline_model", "include_infeed_outfeed=maybe", 2, "it may be true or false"),
+    ("get_hlo_op_profile", "category=none of these", 3, "no category 'none of these'"),
+])
+def test_what_cannot_be_asked_is_said(tool, param, status, says):
+    run = subprocess.run([TACHO, "tool", tool, path_of("tpu_v6e_2core"), param, "--json"], capture_output=True,
+                         text=True, check=False)
+    assert run.returncode == status and says in run.stderr
+    assert says in json.loads(run.stdout)["error"]["message"]
