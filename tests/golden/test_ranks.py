@@ -4,6 +4,7 @@ import collections
 import json
 import os
 import pathlib
+import statistics
 import subprocess
 import sys
 
@@ -160,3 +161,131 @@ def test_bus_bandwidth_of_a_slow_link(seed, tmp_path):
     (row,) = [r for r in rows(tool("collective_match", tmp_path)["collective_match"]) if r["collective"] == "allreduce"]
     assert row["bus_bytes_per_s"] == pytest.approx(0.35 * gen.ARCH["h100"]["link"], rel=0.05)
     assert row["group_size"] == 4 and row["kind"] == "all-reduce"
+
+
+def rank_compare(path):
+    tables = tool("rank_compare", path)
+    parts = {(r["participant"], r["part"]): r for r in rows(tables["parts"])}
+    return tables["rank_compare"]["values"], rows(tables["rank_compare"]), parts, rows(tables["windows"])
+
+
+def ranks_of(folder, durations):
+    """Ranks with one kernel a step, as long as said, and the same copy; five steps, by launch."""
+    for rank, us in enumerate(durations):
+        events = []
+        for step in range(5):
+            at = 1000 * step
+            events += [("user_annotation", f"ProfilerStep#{step}", 1, at, 900, {}),
+                       ("cuda_runtime", "cudaLaunchKernel", 1, at + 10, 5, {"correlation": 2 * step + 1}),
+                       ("kernel", "gemm", 7, at + 100, us, {"stream": 7, "device": 0, "correlation": 2 * step + 1}),
+                       ("cuda_runtime", "cudaMemcpyAsync", 1, at + 20, 5, {"correlation": 2 * step + 2}),
+                       ("gpu_memcpy", "Memcpy DtoH (Device -> Pinned)", 7, at + 100 + us, 10,
+                        {"stream": 7, "device": 0, "correlation": 2 * step + 2, "bytes": 8})]
+        kineto(folder / f"r{rank}.json", rank, events, world=len(durations))
+
+
+def test_of_five_and_more_the_score_tells(tmp_path):
+    """Median 105, MAD 2: z of 200 is 0.6745 * 95 / 2, and of 112 it is 2.4."""
+    durations = [103, 105, 104, 112, 200, 107, 105]
+    ranks_of(tmp_path, durations)
+    values, ranks, parts, _ = rank_compare(tmp_path)
+    middle = statistics.median(durations)
+    mad = statistics.median(abs(d - middle) for d in durations)
+    for rank, us in enumerate(durations):
+        part = parts[f"rank {rank}", "compute"]
+        assert (part["value_ps"], part["median_ps"], part["cohort_size"]) == (us * 1_000_000, middle * 1_000_000, 7)
+        assert part["z"] == pytest.approx(0.6745 * (us - middle) / max(mad, middle / 100))
+        assert part["outlier"] == (us == 200)
+    assert (values["straggler"], values["straggler_part"]) == ("rank 4", "compute")
+    assert values["straggler_excess_ps"] == 95_000_000
+    assert {r["steps"] for r in ranks} == {3}
+
+
+def test_of_three_the_ratio_alone(tmp_path):
+    ranks_of(tmp_path, [100, 100, 111])
+    values, _, parts, _ = rank_compare(tmp_path)
+    assert [(parts[f"rank {i}", "compute"]["z"], parts[f"rank {i}", "compute"]["outlier"]) for i in range(3)] == [
+        (None, False), (None, False), (None, True)]
+    assert values["straggler"] == "rank 2"
+
+
+def test_of_two_nobody_stands_out(tmp_path):
+    ranks_of(tmp_path, [100, 300])
+    values, _, parts, _ = rank_compare(tmp_path)
+    assert (values["straggler"], parts["rank 1", "compute"]["outlier"]) == (None, None)
+    assert parts["rank 1", "compute"]["ratio"] == 1.5
+
+
+def test_only_equal_work_is_compared(tmp_path):
+    """Three ranks run another kernel: the long one of them is no straggler among the others."""
+    ranks_of(tmp_path, [100, 100, 100, 300, 300, 300])
+    for rank in range(3, 6):
+        path = tmp_path / f"r{rank}.json"
+        path.write_text(path.read_text().replace("gemm", "conv"))
+    values, ranks, _, _ = rank_compare(tmp_path)
+    assert [r["cohort"] for r in ranks] == [0, 0, 0, 1, 1, 1]
+    assert (values["cohorts"], values["straggler"]) == (2, None)
+
+
+@needs_shared
+def test_the_generators_straggler_is_named():
+    truth = json.loads((SHARED / "data/xspace/gpu_a100_2hosts/truth.json").read_text())
+    values, ranks, parts, windows = rank_compare(SHARED / "data/xspace/gpu_a100_2hosts")
+    assert (values["straggler"], values["straggler_part"]) == ("host-0 GPU 0", "compute")
+    assert parts["host-0 GPU 0", "compute"]["ratio"] == pytest.approx(1.3, abs=0.02)
+    cores = [core for host in truth["hosts"] for core in host["cores"]]
+    for core, window in zip(cores, windows):
+        assert window["window_ps"] == core["span_ps"]
+        assert (window["copy_ps"], window["comm_ps"]) == (core["copy_ps"], core["collective_ps"])
+
+
+@needs_shared
+@pytest.mark.parametrize("kind", ["gpu", "tpu"])
+@pytest.mark.parametrize("seed", [101, 102, 103])
+@pytest.mark.parametrize("straggler", [True, False])
+def test_of_eight_generated_cores_the_slow_one_is_named(kind, seed, straggler, tmp_path):
+    features = ["--features", "straggler"] if straggler else []
+    subprocess.run([sys.executable, SHARED / "tools/gen_xspace.py", tmp_path, "--kind", kind, "--hosts", "4",
+                    "--cores", "2", "--steps", "6", "--seed", str(seed), *features], check=True, capture_output=True)
+    values, _, parts, windows = rank_compare(tmp_path)
+    name = "host-0 " + kind.upper() + " 0"
+    assert values["straggler"] == (name if straggler else None)
+    truth = json.loads((tmp_path / "truth.json").read_text())
+    cores = [core for host in truth["hosts"] for core in host["cores"]]
+    if kind == "gpu":
+        for core, window in zip(cores, windows):
+            part = parts[window["participant"], "compute"]
+            steps = core["steps"][1:-1]  # complete ones
+            assert part["value_ps"] == pytest.approx(sum(s["compute_kernel_ps"] for s in steps) / len(steps), abs=1)
+            assert window["window_ps"] == core["span_ps"] and window["idle_ps"] == core["span_ps"] - window["busy_ps"]
+
+
+@needs_shared
+@pytest.mark.parametrize("dose", ["clean", "sub", "p1", "p0"])
+def test_one_slow_host_of_32(dose):
+    """The step grows by less than the host's compute: a part of it was hidden."""
+    values, _, parts, _ = rank_compare(SHARED / "data/diagnosis/C16" / dose)
+    if dose in ("clean", "sub"):
+        assert values["straggler"] is None
+        return
+    truth = {c["id"]: c for c in json.loads((SHARED / "data/diagnosis/cases.json").read_text())["cases"]}[f"C16-{dose}"]
+    assert (values["straggler"], values["straggler_part"]) == ("w-17 TPU 0", "compute")
+    assert values["straggler_excess_ps"] / 1e12 == pytest.approx(truth["truth_impact"]["amount"], rel=0.1)
+    assert parts["w-17 TPU 0", "comm_wait"]["value_ps"] == 0
+
+
+@needs_shared
+@pytest.mark.parametrize("name", [n for n in SCHEDULES if n != "pipeline"])
+def test_windows_of_a_schedule(name, tmp_path):
+    """The whole window of each rank cut as the schedule cuts it, by its own method."""
+    sim, write = SCHEDULES[name]()
+    write(sim, str(tmp_path))
+    values, _, _, windows = rank_compare(tmp_path)
+    for rank, window in zip(sim.ranks, windows):
+        budget = {k: v * 1000 for k, v in gen.budget(rank).items()}
+        assert window["window_ps"] == budget["window"]
+        if "TPU" not in name:  # there a start counts as communication here, as compute in the schedule
+            assert (window["compute_ps"], window["comm_exposed_ps"], window["copy_exposed_ps"], window["idle_ps"]) == (
+                budget["compute"], budget["comm_exposed"], budget["copy_exposed"], budget["idle"])
+    if name == "four ranks":
+        assert (values["straggler"], values["straggler_part"]) == ("rank 2", "compute")
