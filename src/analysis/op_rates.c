@@ -13,6 +13,14 @@ double op_peak(const struct device_info *d, enum op_resource r)
     return r == OP_COMPUTE ? d->peak_tera_flops * 1e3 : giga_bytes[r] * 1e9 / BYTES_PER_GIB;
 }
 
+bool op_has_memory_peak(const struct device_info *d)
+{
+    for (enum op_resource r = OP_HBM; r < OP_RESOURCES; r++)
+        if (op_peak(d, r) > 0)
+            return true;
+    return false;
+}
+
 double op_ridge(const struct device_info *d, enum op_resource r)
 {
     const double giga_bytes = op_peak(d, r) * BYTES_PER_GIB / 1e9;

@@ -40,6 +40,8 @@ struct op_rates op_rates_of(const struct op_metrics *m, uint64_t time_ps,
                             const struct device_info *d);
 /* 10^9 FLOP/s or GiB/s; 0 = not known. */
 double op_peak(const struct device_info *d, enum op_resource r);
+/* The limit of some memory is known. */
+bool op_has_memory_peak(const struct device_info *d);
 /* FLOP a byte from which on compute binds and not that memory; 0 = not known. */
 double op_ridge(const struct device_info *d, enum op_resource r);
 /* "Compute", "HBM", … "Unknown". */

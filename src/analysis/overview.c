@@ -88,7 +88,7 @@ struct overview_percents overview_percents_of(const struct overview *o)
         .mxu = host_stat(o->profile, S("matrix_unit_utilization_percent")),
         .hbm = host_stat(o->profile, S("hbm_utilization_percent")),
         .roofline = bound ? 100.0 * o->rates.efficiency : NAN,
-        .memory = bound ? 100.0 * o->rates.memory_use : NAN,
+        .memory = op_has_memory_peak(&o->db.device) ? 100.0 * o->rates.memory_use : NAN,
         .compute = use(o, OP_COMPUTE),
         .hbm_rate = use(o, OP_HBM),
         .custom_calls = percent((double)o->cost.custom_call_ps, total)};

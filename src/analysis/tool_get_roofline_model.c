@@ -22,7 +22,8 @@ static double known(double v, bool is_known)
     return is_known ? v : NAN;
 }
 
-static void write_rates(struct json *j, const struct op_rates *r, bool has_cost)
+static void write_rates(struct json *j, const struct op_rates *r, const struct device_info *d,
+                        bool has_cost)
 {
     xprof_cli_number(j, "operational_intensity_flop_per_byte",
                      known(r->intensity_of[OP_COMPUTE], has_cost), 4);
@@ -30,9 +31,10 @@ static void write_rates(struct json *j, const struct op_rates *r, bool has_cost)
                      known(op_bound_intensity(r), has_cost), 4);
     xprof_cli_number(j, "roofline_efficiency_percent",
                      known(100 * r->efficiency, r->bound != OP_RESOURCE_NONE), 2);
-    xprof_cli_number(j, "compute_efficiency_percent", known(100 * r->use[OP_COMPUTE], has_cost), 2);
+    xprof_cli_number(j, "compute_efficiency_percent",
+                     known(100 * r->use[OP_COMPUTE], has_cost && op_peak(d, OP_COMPUTE) > 0), 2);
     xprof_cli_number(j, "max_mem_bw_utilization_percent",
-                     known(100 * r->memory_use, r->bound != OP_RESOURCE_NONE), 2);
+                     known(100 * r->memory_use, op_has_memory_peak(d)), 2);
     xprof_cli_number(j, "optimal_flop_rate_gflops", known(r->optimal_giga_flops, has_cost), 2);
 }
 
@@ -82,7 +84,7 @@ static void write_program(struct json *j, const struct roofline *f, const struct
                      known(bound && r.bound != OP_COMPUTE ? op_ridge(&f->db.device, r.bound) : 0,
                            bound && r.bound != OP_COMPUTE),
                      4);
-    write_rates(j, &r, p->work.has_cost);
+    write_rates(j, &r, &f->db.device, p->work.has_cost);
     xprof_cli_number(j, "dma_stall_percent",
                      100 * ratio((double)p->work.dma_stall_ps, (double)f->whole.time_ps), 2);
     xprof_cli_number(j, "measured_flop_rate_gflops", r.rate[OP_COMPUTE], 2);
@@ -113,7 +115,7 @@ static void write_operation(struct json *j, const struct roofline *f, const stru
     xprof_cli_number(j, "total_self_time_ms", (double)m->self_ps / 1e9, 3);
     xprof_cli_number(j, "total_self_time_percent",
                      100 * ratio((double)m->self_ps, (double)f->whole.time_ps), 2);
-    write_rates(j, &r, x.source != OP_COST_UNKNOWN);
+    write_rates(j, &r, &f->db.device, x.source != OP_COST_UNKNOWN);
     xprof_cli_number(j, "dma_stall_percent",
                      100 * ratio((double)m->dma_stall_ps, (double)m->time_ps), 2);
     json_kstr(j, "bound_by",
