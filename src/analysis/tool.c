@@ -47,10 +47,15 @@ static bool is_common(str key)
     return has_word(TOOL_COMMON_PARAMETERS, key);
 }
 
+bool tool_has_param(const struct tool *tool, str key)
+{
+    return has_word(tool->parameters, key);
+}
+
 static bool tool_check_params(const struct tool *tool, const struct tool_request *r, struct err *e)
 {
     for (uint32_t i = 0; i < r->n_params; i++)
-        if (!has_word(tool->parameters, r->params[i].key)) {
+        if (!tool_has_param(tool, r->params[i].key)) {
             err_set(e, ERR_USAGE, "tool '%s' has no parameter '%.*s'", tool->name,
                     STR_ARG(r->params[i].key));
             return err_hint(e, "parameters: %s", tool->parameters);

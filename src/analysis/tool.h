@@ -58,6 +58,8 @@ extern const uint32_t tool_count;
 
 /* NULL when there is no such tool. */
 const struct tool *tool_find(str name);
+/* Whether the tool takes a parameter of that name, its own or a common one. */
+bool tool_has_param(const struct tool *tool, str key);
 /* The parameter's value, or an empty string. */
 str tool_param(const struct tool_request *r, str key);
 /* Each stat as a member of the open object; bytes as their number, a stat without a value as null. */

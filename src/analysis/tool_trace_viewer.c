@@ -116,7 +116,7 @@ static bool trace_viewer_xprof(const struct tool_request *r, struct arena *a, st
                            .event = view_json_event,
                            .ctx = &x};
     begin_document(&j);
-    if (!view_walk(r, a, &v, e))
+    if (!view_walk(r, &v, e))
         return false;
     json_end(&j);
     json_end(&j);

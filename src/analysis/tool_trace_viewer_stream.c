@@ -168,7 +168,7 @@ static bool stream_xprof(const struct tool_request *r, struct arena *a, struct b
     put_head(&j, r);
     json_key(&j, "traceEvents");
     json_array(&j);
-    if (!view_walk(r, a, &v, e))
+    if (!view_walk(r, &v, e))
         return false;
     json_end(&j);
     json_ku64(&j, "returnedEventsSize", s.json.n_events + s.json.n_counters);
@@ -182,29 +182,34 @@ static bool stream_xprof(const struct tool_request *r, struct arena *a, struct b
 
 struct counts {
     struct table *table;
-    struct cell *row;
+    const struct view_row **rows; /* of the line at hand, by row of the table */
+    uint32_t n_rows, capacity;
 };
 
 static bool count_row(void *ctx, const struct view_row *row, struct err *e)
 {
     struct counts *c = ctx;
-    c->row = table_row(c->table);
-    if (c->row == NULL)
+    struct cell *cells = table_row(c->table);
+    if (cells == NULL || !ARENA_PUSH(c->table->arena, c->rows, c->n_rows, c->capacity))
         return arena_full(c->table->arena, e);
-    c->row[0] = cell_text(trace_target(row->trace));
-    c->row[1] = cell_text(row->plane->name);
-    c->row[2] = cell_text(arena_str(c->table->arena, row->name));
-    c->row[3] = row->line == NULL ? cell_unknown() : cell_u64(row->line->n_events);
-    c->row[4] = cell_u64(0);
+    c->rows[c->n_rows - 1] = row;
+    cells[0] = cell_text(trace_target(row->trace));
+    cells[1] = cell_text(row->plane->name);
+    cells[2] = cell_text(arena_str(c->table->arena, row->name));
+    cells[3] = row->line == NULL ? cell_unknown() : cell_u64(row->line->n_events);
+    cells[4] = cell_u64(0);
     return true;
 }
 
+/* Lines that are derived from one line take turns: the event's is among the last. */
 static bool count_event(void *ctx, const struct view_event *ev, struct err *e)
 {
     struct counts *c = ctx;
-    (void)ev;
+    uint32_t row = c->n_rows;
     (void)e;
-    c->row[4].u64++;
+    while (row > 0 && c->rows[--row] != ev->row)
+        ;
+    table_cell(c->table, row, 4)->u64++;
     return true;
 }
 
@@ -234,7 +239,7 @@ static bool stream_run(const struct tool_request *r, struct arena *a, struct tab
                            .ctx = &c};
     table_value(t, S("resolution_ps"), S("Shortest event that is always shown"),
                 cell_u64(q.resolution_ps), S("ps"));
-    return view_walk(r, a, &v, e);
+    return view_walk(r, &v, e);
 }
 
 const struct tool_functions tool_trace_viewer_stream = {.run = stream_run, .xprof = stream_xprof};

@@ -9,6 +9,7 @@
 #include "analysis/group_follow.h"
 #include "analysis/memo.h"
 #include "analysis/spans.h"
+#include "base/limits.h"
 
 #define DERIVED_TID 0xdeadbeefu
 #define STREAM_TIDS 7 /* a stream and its derived lines */
@@ -20,6 +21,7 @@
 struct walk {
     const struct tool_request *request;
     const struct view *view;
+    struct arena own; /* what is kept of one host */
     struct arena *arena;
     struct err *err;
     uint32_t host;
@@ -504,23 +506,25 @@ static bool walk_trace(struct walk *w, const struct trace *t)
     return ok;
 }
 
-bool view_walk(const struct tool_request *r, struct arena *a, const struct view *v, struct err *e)
+bool view_walk(const struct tool_request *r, const struct view *v, struct err *e)
 {
-    struct walk *w = ARENA_NEW(a, struct walk);
-    if (w == NULL || (w->derived = ARENA_NEW(a, struct derived_rows)) == NULL)
-        return arena_full(a, e);
+    struct walk *w = map_alloc(1, sizeof *w);
+    w->derived = map_alloc(1, sizeof *w->derived);
     w->request = r;
     w->view = v;
-    w->arena = a;
+    w->arena = &w->own;
     w->err = e;
     trace_visible_init(&w->visible, v->from_ps, v->to_ps, v->resolution_ps);
     bool ok = true;
     for (w->host = 0; ok && w->host < r->profile->n_traces; w->host++) {
-        const struct arena_mark m = arena_mark(a);
+        arena_init(&w->own, "trace view", LIMIT_ARENA_TOOL_BYTES);
         ok = walk_trace(w, r->profile->traces[w->host]);
-        arena_reset(a, m);
+        arena_release(&w->own);
     }
+    ok = ok || (w->stopped && e->code == ERR_NONE);
     memo_release(&w->shown);
     trace_visible_release(&w->visible);
-    return ok || (w->stopped && e->code == ERR_NONE);
+    map_free(w->derived);
+    map_free(w);
+    return ok;
 }

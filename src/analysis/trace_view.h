@@ -51,8 +51,7 @@ struct view {
     void *ctx;
 };
 
-MUST_CHECK bool view_walk(const struct tool_request *r, struct arena *a, const struct view *v,
-                          struct err *e);
+MUST_CHECK bool view_walk(const struct tool_request *r, const struct view *v, struct err *e);
 /* From the first start to the last end of all lines, on the view's clock; false: no events. */
 bool view_span(const struct tool_request *r, int64_t *from_ps, int64_t *to_ps);
 /* A time of the trace on the view's clock. */

@@ -61,15 +61,16 @@ struct gather {
     uint32_t n, capacity;
 };
 
+/* With lengths: a value may hold a NUL, which must not cut it. */
 static enum MHD_Result gather_one(void *ctx, enum MHD_ValueKind kind, const char *name,
-                                  const char *value)
+                                  size_t name_bytes, const char *value, size_t value_bytes)
 {
     (void)kind;
     struct gather *g = ctx;
     if (!ARENA_PUSH(g->a, g->items, g->n, g->capacity))
         return MHD_NO;
-    g->items[g->n - 1].name = arena_str(g->a, str_from(name));
-    g->items[g->n - 1].value = arena_str(g->a, str_from(value));
+    g->items[g->n - 1].name = arena_str(g->a, (str){name, name_bytes});
+    g->items[g->n - 1].value = arena_str(g->a, (str){value, value == NULL ? 0 : value_bytes});
     return MHD_YES;
 }
 
@@ -116,8 +117,8 @@ static void take_head(struct call *c, const char *method)
 {
     struct http_request *r = &c->req;
     struct gather query = {.a = &r->arena}, headers = {.a = &r->arena};
-    MHD_get_connection_values(c->mhd, MHD_GET_ARGUMENT_KIND, gather_one, &query);
-    MHD_get_connection_values(c->mhd, MHD_HEADER_KIND, gather_one, &headers);
+    MHD_get_connection_values_n(c->mhd, MHD_GET_ARGUMENT_KIND, gather_one, &query);
+    MHD_get_connection_values_n(c->mhd, MHD_HEADER_KIND, gather_one, &headers);
     c->is_head = strcmp(method, "HEAD") == 0;
     r->method = arena_str(&r->arena, c->is_head ? S("GET") : str_from(method));
     r->query = query.items;

@@ -80,6 +80,12 @@ static bool is_api(str path)
     return str_starts(path, S("/api/")) || str_eq(path, S("/api"));
 }
 
+/* Where nothing else is, the web UI answers; but not below these. */
+static bool is_for_programs(str path)
+{
+    return is_api(path) || str_starts(path, S("/data/plugin/"));
+}
+
 static uint64_t body_limit(const struct route *r)
 {
     if (r->fn == route_journal)
@@ -100,7 +106,7 @@ static bool find_and_allow(struct server *s, struct http_request *req, struct ht
     req->body_max = 0;
     if (!is_probe && !auth_check_host(s->auth, req, e))
         return false;
-    if (r == NULL && !other_method && !is_api(req->path)) {
+    if (r == NULL && !other_method && !is_for_programs(req->path)) {
         if (!str_eq(req->method, S("GET")))
             return err_set(e, ERR_NOT_FOUND, "nothing takes %.*s here", STR_ARG(req->method));
         ui_reply(req, resp);

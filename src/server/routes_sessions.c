@@ -85,17 +85,6 @@ bool route_session(struct server *s, struct http_request *req, struct http_respo
     return reply_session(s, req->params[0], req, resp, e);
 }
 
-/* Path of the session's folder; ERR_NOT_FOUND when the store has no such session. */
-static char *session_path(struct server *s, struct http_request *req, struct err *e)
-{
-    struct store_session t;
-    str run, name;
-    if (!session_split(req->params[0], &run, &name, e) ||
-        !s->meta->ops->session_get(s->meta, req->params[0], &req->arena, &t, e))
-        return NULL;
-    return path_join(&req->arena, s->data_dir, session_key(&req->arena, run, name));
-}
-
 static str session_file(struct http_request *req, str file, struct err *e)
 {
     str run, name;
@@ -249,12 +238,6 @@ static struct tool_param *tool_params(struct http_request *req, str left_out, ui
     return p;
 }
 
-static struct parser_limits parser_limits_of(const struct server *s)
-{
-    return (struct parser_limits){
-        .memory_bytes = s->parser_memory_bytes, .cpu_s = s->parser_cpu_s, .indexes = &s->indexes};
-}
-
 bool route_tool(struct server *s, struct http_request *req, struct http_response *resp,
                 struct err *e)
 {
@@ -272,10 +255,10 @@ bool route_tool(struct server *s, struct http_request *req, struct http_response
     else if (word.n > 0 && !str_eq(word, S("json")))
         return err_set(e, ERR_USAGE, "format '%.*s' is none of json, csv, xprof, text",
                        STR_ARG(word));
-    const char *path = session_path(s, req, e);
+    const char *path = session_folder(s, req->params[0], &req->arena, e);
     uint32_t n;
     const struct tool_param *params = tool_params(req, S("format"), &n);
-    const struct parser_limits limits = parser_limits_of(s);
+    const struct parser_limits limits = server_parser_limits(s);
     resp->content_type = format == TOOL_CSV    ? "text/csv; charset=utf-8"
                          : format == TOOL_TEXT ? "text/plain; charset=utf-8"
                                                : "application/json";
@@ -289,10 +272,10 @@ static bool answer_trace(struct server *s, str view_word, struct http_request *r
     enum tiles_view view;
     if (!tiles_view_find(view_word, &view))
         return err_set(e, ERR_NOT_FOUND, "no view '%.*s' of a trace", STR_ARG(view_word));
-    const char *path = session_path(s, req, e);
+    const char *path = session_folder(s, req->params[0], &req->arena, e);
     uint32_t n;
     const struct tool_param *params = tool_params(req, (str){0}, &n);
-    const struct parser_limits limits = parser_limits_of(s);
+    const struct parser_limits limits = server_parser_limits(s);
     resp->content_type = "application/json";
     bool partial = false;
     if (path == NULL ||

@@ -27,6 +27,20 @@ str session_key(struct arena *a, str run, str name)
     return arena_printf(a, "runs/%.*s/plugins/profile/%.*s", STR_ARG(run), STR_ARG(name));
 }
 
+char *session_folder(struct server *s, str id, struct arena *a, struct err *e)
+{
+    struct store_session t;
+    str run, name;
+    if (!session_split(id, &run, &name, e) || !s->meta->ops->session_get(s->meta, id, a, &t, e))
+        return NULL;
+    return path_join(a, s->data_dir, session_key(a, run, name));
+}
+
+struct parser_limits server_parser_limits(const struct server *s)
+{
+    return (struct parser_limits){.memory_bytes = s->parser_memory_bytes, .cpu_s = s->parser_cpu_s};
+}
+
 /* What a SESSION record of the run says about it. */
 static void take_record(struct server *s, struct store_session *t, struct arena *a)
 {

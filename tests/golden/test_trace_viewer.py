@@ -188,6 +188,20 @@ def test_search_finds_what_begins_so(case, prefix):
 
 
 @needs_shared
+@pytest.mark.parametrize("case", ["gpu_h100_2", "tpu_v6e_2core", "cpu_two_hosts", "mi300x_jax_conv.xplane.pb"])
+@pytest.mark.parametrize("window", [[], ["start_time_ms=6", "end_time_ms=7.5"]])
+def test_the_table_counts_what_is_drawn(case, window):
+    run = subprocess.run([TACHO, "tool", "trace_viewer@", XSPACE / case, *window, "--json"], capture_output=True,
+                         check=True)
+    document = json.loads(ask("trace_viewer@", XSPACE / case, *window))["traceEvents"]
+    rows = [(e["pid"], e["tid"]) for e in document if e["name"] == "thread_name"]
+    drawn = collections.Counter((e["pid"], e["tid"]) for e in document if e["ph"] == "X")
+    table = json.loads(run.stdout)
+    shown = [row[[c["name"] for c in table["columns"]].index("shown")] for row in table["rows"]]
+    assert shown == [drawn[row] for row in rows] and sum(shown) > 0
+
+
+@needs_shared
 @pytest.mark.parametrize("tool", ["trace_viewer", "trace_viewer@"])
 @pytest.mark.parametrize("case", ["gpu_a100_2hosts", "tpu_v6e_2core"])
 def test_two_passes_give_the_same_bytes(tool, case):
