@@ -33,8 +33,8 @@ static bool argument_push(struct chrome *c, uint32_t n, struct argument a)
     return true;
 }
 
-/* The value at hand as text; what is nested is kept as JSON. */
-static bool take_text(struct chrome *c, enum json_scan_token *type, str *text)
+/* The value at hand as text; what is nested is kept as JSON, up to `most` bytes: else the text is empty. */
+static bool take_text(struct chrome *c, size_t most, enum json_scan_token *type, str *text)
 {
     *type = c->scan.token;
     *text = c->scan.text;
@@ -43,7 +43,7 @@ static bool take_text(struct chrome *c, enum json_scan_token *type, str *text)
     if (*type != JSON_SCAN_OBJECT && *type != JSON_SCAN_ARRAY)
         return *type != JSON_SCAN_FAILED;
     *type = JSON_SCAN_STRING;
-    return json_scan_raw(&c->scan, text);
+    return json_scan_raw(&c->scan, most, text);
 }
 
 #define ARGS_MOST 65536 /* of one event */
@@ -57,9 +57,10 @@ static bool take_arguments(struct chrome *c, struct entry *n)
         if (c->scan.token == JSON_SCAN_FAILED)
             return false;
         struct argument a = {.name = chrome_arg_name(c, name)};
-        if (!take_text(c, &a.type, &a.text))
+        if (!take_text(c, LIMIT_JSON_STRING_BYTES, &a.type, &a.text))
             return false;
-        if (a.name == NULL || n->n_args == ARGS_MOST || !argument_push(c, n->n_args, a))
+        const bool too_long = a.type == JSON_SCAN_STRING && a.text.p == NULL;
+        if (a.name == NULL || too_long || n->n_args == ARGS_MOST || !argument_push(c, n->n_args, a))
             c->n_args_left_out++;
         else
             n->n_args++;
@@ -194,10 +195,10 @@ static bool take_fact(struct chrome *c, str key)
 {
     enum json_scan_token type;
     str text;
-    json_scan_hold(&c->scan);
-    const bool ok = take_text(c, &type, &text);
+    const bool ok = take_text(c, META_BYTES, &type, &text);
     struct arena *const a = &c->w.arena;
-    if (ok && (text.n > META_BYTES || c->n_meta == META_MOST))
+    const bool too_long = type == JSON_SCAN_STRING && text.p == NULL;
+    if (ok && (too_long || text.n > META_BYTES || c->n_meta == META_MOST))
         c->n_meta_left_out++;
     else if (ok && type != JSON_SCAN_NULL &&
              ARENA_PUSH(a, c->meta_names, c->n_meta, c->meta_names_capacity)) {
@@ -207,7 +208,6 @@ static bool take_fact(struct chrome *c, str key)
             c->meta_texts[n - 1] = arena_str(a, text);
         }
     }
-    json_scan_forget(&c->scan);
     return ok;
 }
 

@@ -389,7 +389,7 @@ bool chrome_finish(struct chrome *c, int to_fd, struct err *e)
     warn(c, c->n_unbegun, "ends without a begin: left out");
     warn(c, c->n_no_time, "entries without a time or a length: left out");
     warn(c, c->n_lone_flows, "ends of arrows that lead nowhere: left out");
-    warn(c, c->n_args_left_out, "arguments beyond the most that an event may have: left out");
+    warn(c, c->n_args_left_out, "arguments that are too long or too many for an event: left out");
     warn(c, c->n_meta_left_out, "facts about the trace that are too long or too many: left out");
     warn(c, c->n_left_out, "entries of unknown kinds: left out");
     warn(c, c->scan.n_bad_escapes, "backslashes that escape nothing: kept");

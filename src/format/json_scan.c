@@ -519,15 +519,32 @@ static uint8_t *bracket_stop(uint8_t *p)
 #endif
 }
 
+/* Of a value that is passed over, what has to stay together: from `from` on, unless it gets too long. */
+struct keep {
+    uint8_t *from; /* NULL: nothing */
+    size_t most;
+};
+
+static bool more_kept(struct json_scan *s, struct keep *k)
+{
+    if (k->from != NULL && (size_t)(s->at - k->from) > k->most)
+        k->from = NULL;
+    uint8_t *from = k->from != NULL ? k->from : s->at;
+    const bool ok = more(s, &from);
+    k->from = k->from != NULL ? from : NULL;
+    if (k->from == NULL && !s->holds)
+        json_scan_forget(s);
+    return ok;
+}
+
 /* Passes over a string, behind its opening quote. */
-static bool pass_string(struct json_scan *s, uint8_t **from)
+static bool pass_string(struct json_scan *s, struct keep *k)
 {
     for (;;) {
         s->at = string_stop(s->at);
         const uint8_t c = *s->at;
         if (s->at >= s->end || (c == '\\' && s->at + 1 >= s->end)) {
-            uint8_t *here = s->at;
-            if (!more(s, from == NULL ? &here : from)) {
+            if (!more_kept(s, k)) {
                 s->at = s->end;
                 return fail(s, "file ends inside a string") != JSON_SCAN_FAILED;
             }
@@ -542,17 +559,15 @@ static bool pass_string(struct json_scan *s, uint8_t **from)
     }
 }
 
-/* Behind the bracket of a value: passes over the rest of it. What stands from *from on stays together; NULL:
- * nothing has to. */
-static bool pass_value(struct json_scan *s, uint8_t **from)
+/* Behind the bracket of a value: passes over the rest of it. */
+static bool pass_value(struct json_scan *s, struct keep *k)
 {
     const uint32_t outside = s->depth - 1;
     while (s->depth > outside) {
         s->at = bracket_stop(s->at);
         const uint8_t c = *s->at;
-        uint8_t *here = s->at;
         if (s->at >= s->end) {
-            if (!more(s, from == NULL ? &here : from))
+            if (!more_kept(s, k))
                 return fail(s, "file ends too early") != JSON_SCAN_FAILED;
             continue;
         }
@@ -560,7 +575,7 @@ static bool pass_value(struct json_scan *s, uint8_t **from)
             return fail(s, "neither a value nor its end") != JSON_SCAN_FAILED;
         s->at++;
         if (c == '"') {
-            if (!pass_string(s, from))
+            if (!pass_string(s, k))
                 return false;
         } else if (c == '{' || c == '[') {
             if (s->depth == JSON_SCAN_DEPTH)
@@ -570,8 +585,6 @@ static bool pass_value(struct json_scan *s, uint8_t **from)
             s->at--;
             return fail(s, "the bracket does not fit the one it ends") != JSON_SCAN_FAILED;
         }
-        if (from == NULL && s->held != NULL && !s->holds)
-            json_scan_forget(s);
     }
     s->want = JSON_SCAN_COMMA;
     s->token = s->open[s->depth] == '{' ? JSON_SCAN_OBJECT_END : JSON_SCAN_ARRAY_END;
@@ -582,17 +595,18 @@ bool json_scan_skip(struct json_scan *s)
 {
     if (s->token != JSON_SCAN_OBJECT && s->token != JSON_SCAN_ARRAY)
         return s->token != JSON_SCAN_FAILED;
-    return pass_value(s, NULL);
+    return pass_value(s, &(struct keep){0});
 }
 
-bool json_scan_raw(struct json_scan *s, str *out)
+bool json_scan_raw(struct json_scan *s, size_t most, str *out)
 {
     if (s->token != JSON_SCAN_OBJECT && s->token != JSON_SCAN_ARRAY)
         return false;
-    uint8_t *from = s->at - 1;
-    if (!pass_value(s, &from))
+    struct keep k = {s->at - 1, most};
+    if (!pass_value(s, &k))
         return false;
-    *out = (str){(const char *)from, (size_t)(s->at - from)};
+    const size_t n = k.from == NULL ? SIZE_MAX : (size_t)(s->at - k.from);
+    *out = n > most ? (str){0} : (str){(const char *)k.from, n};
     return true;
 }
 

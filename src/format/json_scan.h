@@ -79,8 +79,9 @@ void json_scan_hold(struct json_scan *s);
 void json_scan_forget(struct json_scan *s);
 /* Passes over the value whose first token is current. False on failure. */
 bool json_scan_skip(struct json_scan *s);
-/* The object or array whose bracket is current, whole, as it is written. False on failure. */
-bool json_scan_raw(struct json_scan *s, str *out);
+/* The object or array whose bracket is current, whole, as it is written; empty when it is longer than `most`
+ * bytes. False on failure. */
+bool json_scan_raw(struct json_scan *s, size_t most, str *out);
 /* True when the scanner failed because the text was over. */
 bool json_scan_at_end(const struct json_scan *s);
 MUST_CHECK bool json_scan_ok(const struct json_scan *s, struct err *e);

@@ -190,6 +190,55 @@ def test_cut_at_every_seventh_byte(tmp_path, name, data):
     assert refused > 0
 
 
+def cost(path):
+    """(exit status, what it said, peak MB, CPU s) of opening a file."""
+    said = path.with_suffix(".said")
+    with open(said, "w") as err:
+        child = subprocess.Popen([TACHO, "tool", "summary", str(path), "--json"], stdout=subprocess.DEVNULL, stderr=err)
+        _, status, used = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+    return child.returncode, said.read_text(), used.ru_maxrss / 1024, used.ru_utime + used.ru_stime
+
+
+def bomb(head, filling, tail=b"", times=400):
+    """A gzip of `times` MiB of filling between head and tail."""
+    packer = zlib.compressobj(1, zlib.DEFLATED, 31)
+    block = filling * ((1 << 20) // len(filling))
+    out = [packer.compress(head), *(packer.compress(block) for _ in range(times)), packer.compress(tail)]
+    return b"".join(out) + packer.flush()
+
+
+WHOLE = b'[{"ph":"X","pid":1,"tid":1,"name":"a","ts":1,"dur":2'
+
+
+@pytest.mark.parametrize("head,filling,tail,status", [
+    (WHOLE + b'},{"name":"', b"x", b'"}]', 4),  # one string of 400 MiB
+    (WHOLE + b',"args":{', b'"a":[],', b'"b":1}}]', 4),  # one entry of 400 MiB
+    (WHOLE + b'}],"other":[', b"[],", b"1]}", 4),  # behind the list, and not JSON
+    (b'{"traceEvents":' + WHOLE + b'}],"other":[', b"[],", b"1]}", 0),  # a fact of 400 MiB: passed over
+    (WHOLE + b"}", b" ", b"]", 0),
+    (WHOLE + b"},", b"[", b"", 4),  # nested without end
+    (b"\x0a\x05\x50\x01\x32", b"\0", b"", 4),  # neither format
+    (pb.chunk(1, pb.number(8, 1)) + b"\x0a\xff\xff\xff\xff\x07", b"\0", b"", 4),  # a packet of 2 GiB
+])
+def test_bombs_are_bounded(tmp_path, head, filling, tail, status):
+    path = write(tmp_path, "bomb.json.gz", bomb(head, filling, tail))
+    code, said, peak_mb, cpu_s = cost(path)
+    assert code == status, said
+    assert peak_mb < 700 and cpu_s < 60
+    assert code == 0 or (said.count("\n") <= 2 and "byte" in said)
+
+
+def test_lengths_beyond_the_file(tmp_path):
+    huge = b"\xff\xff\xff\xff\xff\xff\xff\xff\x7f"
+    for name, data in (("a.pftrace", pb.packet(pb.at(1)) + b"\x0a" + huge),
+                       ("b.pprof", pb.pprof(*profile()) + b"\x32" + huge),
+                       ("c.pftrace", pb.packet(pb.at(1), pb.event(pb.INSTANT, name="x")) + pb.packet(b"\x5a" + huge))):
+        code, said, peak_mb, _ = cost(write(tmp_path, name, data))
+        assert peak_mb < 200
+        assert code == (0 if name == "c.pftrace" else 4), said
+
+
 @pytest.mark.parametrize("ending", [".pftrace", ".json", ".json.gz"])
 def test_what_we_export_comes_back(tmp_path, ending):
     path, back = write(tmp_path, "run.pftrace", perfetto_trace()), tmp_path / f"back{ending}"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Traces in JSON as real programs write them, each with what a good reader makes of it."""
+import csv
 import json
 import os
 import pathlib
@@ -49,3 +50,43 @@ def test_all_trouble_inputs_are_judged_right():
     judge = [sys.executable, str(SHARED / "tools" / "check_reports.py"), "--tacho", TACHO]
     run = subprocess.run(judge, capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stdout
+
+
+def rows(name):
+    """(line, event, start, end) of every event, and its target."""
+    words = [TACHO, "convert", "--to", "csv", str(REPORTS / name), "-"]
+    run = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
+    return list(csv.DictReader(run.stdout.splitlines()))
+
+
+def test_windows_paths_keep_their_backslashes():
+    names = {r["name"] for r in rows("h01_windows_backslash.json")}
+    assert set(expected("h01_windows_backslash.json")["names_contain"]) <= names
+
+
+def test_kernels_that_overlap_keep_their_own_time():
+    seen = rows("h06_overlap_on_one_stream.json")
+    assert sum(int(r["dur_ps"]) for r in seen) == expected("h06_overlap_on_one_stream.json")["sum_dur_ps"]
+
+
+def test_wide_thread_ids_are_rows_of_their_own():
+    want, busy = expected("h07_wide_thread_ids.json"), {}
+    for r in rows("h07_wide_thread_ids.json"):
+        busy[r["line"]] = busy.get(r["line"], 0) + int(r["dur_ps"])
+    assert busy == want["line_busy_ps"]
+
+
+def test_impossible_durations_are_kept_as_they_are_written():
+    seen = rows("h09_durations_past_next_kernel.json.gz")
+    assert sum(int(r["dur_ps"]) for r in seen) == expected("h09_durations_past_next_kernel.json.gz")["raw_sum_ps"]
+
+
+def test_ranks_are_on_one_clock():
+    want, reduces = expected("h10_ranks_own_base_time/"), {}
+    for r in rows("h10_ranks_own_base_time"):
+        if "AllReduce" in r["name"]:
+            reduces.setdefault(r["host"], []).append(int(r["start_ps"]) // 1000)
+    first, second = reduces["rank0"], reduces["rank1"]
+    assert [b - a for a, b in zip(first, second)] == want["collective_start_skew_ns"]
+    ahead = [b - a for a, b in zip(first, second)]
+    assert {"0": sum(max(v, 0) for v in ahead), "1": sum(max(-v, 0) for v in ahead)} == want["wait_ns"]
