@@ -7,11 +7,21 @@
 #include "analysis/op_metrics.h"
 #include "model/trace_pick.h"
 
+/* Intervals while they are gathered: they are many, and an arena would keep each smaller copy. */
+struct span_list {
+    struct interval *items; /* owned */
+    uint32_t n, capacity;
+};
+
 struct collector {
     const struct trace *trace;
     struct arena *arena;
     struct err *err;
     struct device_spans *out;
+    struct span_list work, copies, waits;    /* work: but for copies from the host to a GPU */
+    struct span_list any, parts[CORE_PARTS]; /* of the core at hand */
+    device_core_fn on_core;
+    void *ctx;
     struct memo names; /* of kernels; of what a core's operations are; of waits */
     bool operators;    /* PyTorch's are work */
 };
@@ -33,26 +43,104 @@ bool spans_add(struct spans *s, struct arena *a, uint64_t begin_ps, uint64_t end
     return true;
 }
 
-static int by_begin(const void *x, const void *y)
+/* Two runs in order, [from, middle) and [middle, to), into `out` at `from`. */
+static void merge_runs(const struct interval *in, uint32_t from, uint32_t middle, uint32_t to,
+                       struct interval *out)
 {
-    const struct interval *a = x, *b = y;
-    return a->begin_ps < b->begin_ps ? -1 : a->begin_ps > b->begin_ps;
+    uint32_t a = from, b = middle;
+    for (uint32_t i = from; i < to; i++)
+        out[i] = b >= to || (a < middle && in[a].begin_ps <= in[b].begin_ps) ? in[a++] : in[b++];
+}
+
+static uint32_t run_end(const struct interval *items, uint32_t from, uint32_t n)
+{
+    uint32_t i = from + 1;
+    while (i < n && items[i - 1].begin_ps <= items[i].begin_ps)
+        i++;
+    return i > n ? n : i;
+}
+
+/* Sorts by begin: what came line by line is a few long runs in order, which are merged pair by pair. */
+static void intervals_sort(struct interval *items, uint32_t n)
+{
+    if (n < 2 || run_end(items, 0, n) == n)
+        return;
+    struct interval *other = map_alloc(n, sizeof *other), *from = items, *to = other;
+    for (bool merged = true; merged;) {
+        merged = false;
+        for (uint32_t first = 0; first < n;) {
+            const uint32_t middle = run_end(from, first, n);
+            const uint32_t end = middle < n ? run_end(from, middle, n) : n;
+            merge_runs(from, first, middle, end, to);
+            merged = merged || first > 0 || end < n;
+            first = end;
+        }
+        struct interval *const swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from != items)
+        memcpy(items, from, n * sizeof *items);
+    map_free(other);
+}
+
+/* Sorts and joins; answers how many are left. */
+static uint32_t intervals_close(struct interval *items, uint32_t n)
+{
+    uint32_t kept = 0;
+    intervals_sort(items, n);
+    for (uint32_t i = 0; i < n; i++) {
+        if (kept > 0 && items[i].begin_ps <= items[kept - 1].end_ps) {
+            if (items[i].end_ps > items[kept - 1].end_ps)
+                items[kept - 1].end_ps = items[i].end_ps;
+        } else {
+            items[kept++] = items[i];
+        }
+    }
+    return kept;
 }
 
 void spans_close(struct spans *s)
 {
-    uint32_t kept = 0;
-    if (s->n > 1)
-        qsort(s->items, s->n, sizeof *s->items, by_begin);
-    for (uint32_t i = 0; i < s->n; i++) {
-        if (kept > 0 && s->items[i].begin_ps <= s->items[kept - 1].end_ps) {
-            if (s->items[i].end_ps > s->items[kept - 1].end_ps)
-                s->items[kept - 1].end_ps = s->items[i].end_ps;
-        } else {
-            s->items[kept++] = s->items[i];
-        }
+    s->n = intervals_close(s->items, s->n);
+}
+
+static void list_add(struct span_list *l, uint64_t begin_ps, uint64_t end_ps)
+{
+    struct interval *const last = l->n > 0 ? &l->items[l->n - 1] : NULL;
+    if (end_ps <= begin_ps)
+        return;
+    if (last != NULL && begin_ps >= last->begin_ps && begin_ps <= last->end_ps) {
+        last->end_ps = end_ps > last->end_ps ? end_ps : last->end_ps;
+        return;
     }
-    s->n = kept;
+    if (l->n == l->capacity) {
+        l->capacity = l->capacity < 1024 ? 1024 : l->capacity + l->capacity / 2;
+        l->items = realloc(l->items, l->capacity * sizeof *l->items);
+        must(l->items != NULL);
+    }
+    l->items[l->n++] = (struct interval){begin_ps, end_ps};
+}
+
+static void list_release(struct span_list *l)
+{
+    free(l->items);
+    *l = (struct span_list){0};
+}
+
+/* What the list has and more has too, in the arena; `more` may be empty. The list is empty afterwards. */
+static bool list_keep(struct span_list *l, const struct spans *more, struct arena *a,
+                      struct spans *out, struct err *e)
+{
+    for (uint32_t i = 0; i < more->n; i++)
+        list_add(l, more->items[i].begin_ps, more->items[i].end_ps);
+    const uint32_t n = intervals_close(l->items, l->n);
+    out->items = ARENA_ARRAY(a, struct interval, (size_t)n + 1);
+    out->n = out->capacity = n;
+    if (out->items != NULL && n > 0)
+        memcpy(out->items, l->items, n * sizeof *out->items);
+    list_release(l);
+    return out->items != NULL || arena_full(a, e);
 }
 
 /* The first that ends after begin. */
@@ -154,18 +242,16 @@ bool spans_is_work(const struct trace *t, uint32_t line_index, const struct trac
     return has_place(ev) && works(category_of(t, line_index, ev));
 }
 
-static bool add(struct collector *c, struct spans *s, const struct trace_event *ev)
+static void add(struct span_list *l, const struct trace_event *ev)
 {
-    return spans_add(s, c->arena, ev->start_ps, ev->start_ps + ev->dur_ps) ||
-           arena_full(c->arena, c->err);
+    list_add(l, ev->start_ps, ev->start_ps + ev->dur_ps);
 }
 
-static bool add_work(struct collector *c, const struct trace_event *ev, bool is_input)
+static void add_work(struct collector *c, const struct trace_event *ev, bool is_input)
 {
     c->out->has_work = true;
     c->out->has_input |= is_input;
-    return add(c, &c->out->busy, ev) && add(c, &c->out->busy_or_input, ev) &&
-           (is_input || add(c, &c->out->compute, ev));
+    add(is_input ? &c->copies : &c->work, ev);
 }
 
 /* Of an operation: a part, or one of these. In a memo one more; 0 is not known yet. */
@@ -198,34 +284,44 @@ static uint8_t core_part_at(struct collector *c, uint32_t line_index, const stru
     return (uint8_t)(*known - 1);
 }
 
-static bool keep_core(struct collector *c, struct core_spans *core)
+static struct spans list_closed(struct span_list *l)
 {
-    spans_close(&core->any);
+    l->n = intervals_close(l->items, l->n);
+    return (struct spans){l->items, l->n, l->capacity};
+}
+
+/* Tells of the core at hand, and forgets it. */
+static void end_core(struct collector *c, uint32_t plane_index)
+{
+    struct core_spans core = {.plane_index = plane_index, .any = list_closed(&c->any)};
     for (uint32_t i = 0; i < CORE_PARTS; i++)
-        spans_close(&core->parts[i]);
-    if (core->parts[CORE_INFEED].n > 0)
+        core.parts[i] = list_closed(&c->parts[i]);
+    if (core.parts[CORE_INFEED].n > 0)
         c->out->has_infeed = c->out->has_input = true;
-    if (!ARENA_PUSH(c->arena, c->out->cores, c->out->n_cores, c->out->cores_capacity))
-        return arena_full(c->arena, c->err);
-    c->out->cores[c->out->n_cores - 1] = *core;
-    return true;
+    if (c->on_core != NULL)
+        c->on_core(c->ctx, &core);
+    c->any.n = 0;
+    for (uint32_t i = 0; i < CORE_PARTS; i++)
+        c->parts[i].n = 0;
 }
 
 static bool add_core(struct collector *c, uint32_t line_index)
 {
     struct trace_cursor cursor;
-    struct core_spans core = {.plane_index = c->trace->lines[line_index].plane_index};
-    bool ok = true;
-    for (trace_cursor_init(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);) {
+    for (trace_cursor_init(&cursor, c->trace, line_index); trace_cursor_next(&cursor);) {
         const uint8_t part = core_part_at(c, line_index, &cursor.event);
         c->out->has_work = true;
-        ok = add(c, &core.any, &cursor.event) &&
-             (part >= CORE_PARTS || add(c, &core.parts[part], &cursor.event));
-        if (ok && (part == CORE_WORK || part == CORE_COLLECTIVE) && has_place(&cursor.event))
-            ok = add_work(c, &cursor.event, false);
+        add(&c->any, &cursor.event);
+        if (part < CORE_PARTS)
+            add(&c->parts[part], &cursor.event);
+        if ((part == CORE_WORK || part == CORE_COLLECTIVE) && has_place(&cursor.event))
+            add_work(c, &cursor.event, false);
     }
     trace_cursor_release(&cursor);
-    return ok && trace_cursor_ok(&cursor, c->err) && keep_core(c, &core);
+    if (!trace_cursor_ok(&cursor, c->err))
+        return false;
+    end_core(c, c->trace->lines[line_index].plane_index);
+    return true;
 }
 
 enum { NO_INPUT = 1, IS_INPUT };
@@ -234,8 +330,7 @@ static bool add_stream(struct collector *c, uint32_t line_index)
 {
     const struct trace_line *line = &c->trace->lines[line_index];
     struct trace_cursor cursor;
-    bool ok = true;
-    for (trace_cursor_init_work(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);) {
+    for (trace_cursor_init_work(&cursor, c->trace, line_index); trace_cursor_next(&cursor);) {
         if (!has_place(&cursor.event))
             continue;
         uint8_t *known = memo_at(&c->names, c->trace, line, &cursor.event);
@@ -245,10 +340,10 @@ static bool add_stream(struct collector *c, uint32_t line_index)
                          ? IS_INPUT /* both spellings are in use */
                          : NO_INPUT;
         }
-        ok = add_work(c, &cursor.event, *known == IS_INPUT);
+        add_work(c, &cursor.event, *known == IS_INPUT);
     }
     trace_cursor_release(&cursor);
-    return ok && trace_cursor_ok(&cursor, c->err);
+    return trace_cursor_ok(&cursor, c->err);
 }
 
 bool spans_plane_names(const struct trace_plane *p, str name)
@@ -285,30 +380,31 @@ static bool add_thread(struct collector *c, uint32_t line_index)
     static const str asked[ASKED] = {STR_INIT("hlo_op"), STR_INIT("category"), STR_INIT("_r")};
     struct trace_cursor cursor;
     struct trace_picker p;
-    struct spans waits = {0};
+    struct span_list waits = {0};
     bool ok = true, steps = false;
     trace_picker_init(&p, c->trace, line_index, asked, ASKED);
     for (trace_cursor_init(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);) {
         ok = trace_pick(&p, &cursor.event, c->err);
         if (ok && (p.values[HLO_OP].type != TRACE_STAT_NONE ||
                    (c->operators && spans_is_operator(&p.values[CATEGORY]))))
-            ok = add_work(c, &cursor.event, false);
-        if (ok && p.values[ROOT].type != TRACE_STAT_NONE)
-            steps = true;
-        if (ok && str_starts(trace_event_name(c->trace, line, &cursor.event), S("IteratorGetNext")))
-            ok = add(c, &waits, &cursor.event);
+            add_work(c, &cursor.event, false);
+        steps = steps || p.values[ROOT].type != TRACE_STAT_NONE;
+        uint8_t *known = memo_at(&c->names, c->trace, line, &cursor.event);
+        if (*known == 0) {
+            const str name = trace_event_name(c->trace, line, &cursor.event);
+            *known = str_starts(name, S("IteratorGetNext")) ? IS_INPUT : NO_INPUT;
+        }
+        if (*known == IS_INPUT)
+            add(&waits, &cursor.event);
     }
     trace_cursor_release(&cursor);
     trace_picker_release(&p);
-    if (!ok || !trace_cursor_ok(&cursor, c->err))
-        return false;
-    for (uint32_t i = 0; steps && i < waits.n; i++) {
+    for (uint32_t i = 0; ok && steps && i < waits.n; i++) {
         c->out->has_input = true;
-        if (!spans_add(&c->out->busy_or_input, c->arena, waits.items[i].begin_ps,
-                       waits.items[i].end_ps))
-            return arena_full(c->arena, c->err);
+        list_add(&c->waits, waits.items[i].begin_ps, waits.items[i].end_ps);
     }
-    return true;
+    list_release(&waits);
+    return ok && trace_cursor_ok(&cursor, c->err);
 }
 
 static bool collect(struct collector *c)
@@ -335,16 +431,39 @@ static bool collect(struct collector *c)
     return ok;
 }
 
-bool device_spans_of(const struct trace *t, struct arena *a, struct device_spans *out,
-                     struct err *e)
+/* The lists into the arena; one where two are the same. */
+static bool keep_all(struct collector *c)
 {
-    struct collector c = {
-        .trace = t, .arena = a, .err = e, .out = out, .operators = spans_has_operators(t)};
+    struct device_spans *out = c->out;
+    const struct spans none = {0};
+    if (!list_keep(&c->work, &none, c->arena, &out->compute, c->err))
+        return false;
+    out->busy = out->compute;
+    if (c->copies.n > 0 && !list_keep(&c->copies, &out->compute, c->arena, &out->busy, c->err))
+        return false;
+    out->busy_or_input = out->busy;
+    return c->waits.n == 0 ||
+           list_keep(&c->waits, &out->busy, c->arena, &out->busy_or_input, c->err);
+}
+
+bool device_spans_of(const struct trace *t, struct arena *a, device_core_fn on_core, void *ctx,
+                     struct device_spans *out, struct err *e)
+{
+    struct collector c = {.trace = t,
+                          .arena = a,
+                          .err = e,
+                          .out = out,
+                          .on_core = on_core,
+                          .ctx = ctx,
+                          .operators = spans_has_operators(t)};
     *out = (struct device_spans){0};
-    const bool ok = collect(&c);
+    const bool ok = collect(&c) && keep_all(&c);
     memo_release(&c.names);
-    spans_close(&out->busy);
-    spans_close(&out->compute);
-    spans_close(&out->busy_or_input);
+    list_release(&c.work);
+    list_release(&c.copies);
+    list_release(&c.waits);
+    list_release(&c.any);
+    for (uint32_t i = 0; i < CORE_PARTS; i++)
+        list_release(&c.parts[i]);
     return ok;
 }

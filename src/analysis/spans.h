@@ -45,14 +45,15 @@ struct device_spans {
     struct spans busy;          /* any work but waiting for the host (infeed, send and their kin) */
     struct spans compute;       /* busy without copies from the host to a GPU */
     struct spans busy_or_input; /* busy, and what the stepping thread waits in IteratorGetNext */
-    struct core_spans *cores;   /* of each TPU core with operations */
-    uint32_t n_cores, cores_capacity;
-    bool has_work, has_input; /* false: nothing of the kind in the trace */
-    bool has_infeed;          /* a TPU core waits in an infeed */
+    bool has_work, has_input;   /* false: nothing of the kind in the trace */
+    bool has_infeed;            /* a TPU core waits in an infeed */
 };
 
-MUST_CHECK bool device_spans_of(const struct trace *t, struct arena *a, struct device_spans *out,
-                                struct err *e);
+/* on_core, unless NULL, is told of each TPU core with operations; what it gets is gone when it is back: the intervals of
+ * one core of a long profile are many, those of all cores too many. */
+typedef void (*device_core_fn)(void *ctx, const struct core_spans *core);
+MUST_CHECK bool device_spans_of(const struct trace *t, struct arena *a, device_core_fn on_core,
+                                void *ctx, struct device_spans *out, struct err *e);
 
 /* Adds an interval; false beyond the arena's cap. */
 bool spans_add(struct spans *s, struct arena *a, uint64_t begin_ps, uint64_t end_ps);

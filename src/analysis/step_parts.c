@@ -290,7 +290,7 @@ static bool collect(struct splitter *s)
     struct device_spans spans = {0};
     bool ok = find_devices(s);
     if (ok && s->n_devices == 0)
-        ok = device_spans_of(t, s->arena, &spans, s->err);
+        ok = device_spans_of(t, s->arena, NULL, NULL, &spans, s->err);
     s->cpu_work = spans.compute;
     for (uint32_t i = 0; ok && i < s->n_devices; i++)
         ok = add_device(s, i);

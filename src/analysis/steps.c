@@ -204,26 +204,26 @@ static void measure_core(struct step_core *m, const struct core_spans *core)
 }
 
 /* The step's wait is that of the core that waits longest, each in its own window. */
-static void measure_cores(struct builder *b, const struct device_spans *d)
+static void measure_cores(void *ctx, const struct core_spans *core)
 {
-    for (uint32_t i = 0; i < b->out->n; i++)
-        *map_u64_u32_put(&b->by_number, (uint64_t)b->out->items[i].number) = i; /* sorted by now */
-    for (uint32_t i = 0; i < b->out->n_cores; i++)
-        for (uint32_t k = 0; k < d->n_cores; k++) {
-            struct step_core *m = &b->out->cores[i];
-            if (d->cores[k].plane_index != m->plane_index)
-                continue;
-            measure_core(m, &d->cores[k]);
-            struct fact_ps *input =
-                &b->out->items[*map_u64_u32_get(&b->by_number, (uint64_t)m->number)].input_ps;
-            input->ps = m->part_ps[CORE_INFEED] > input->ps ? m->part_ps[CORE_INFEED] : input->ps;
-        }
+    struct builder *b = ctx;
+    for (uint32_t i = 0; b->out->source != STEPS_HOST && i < b->out->n_cores; i++) {
+        struct step_core *m = &b->out->cores[i];
+        if (core->plane_index != m->plane_index)
+            continue;
+        measure_core(m, core);
+        struct fact_ps *input =
+            &b->out->items[*map_u64_u32_get(&b->by_number, (uint64_t)m->number)].input_ps;
+        input->ps = m->part_ps[CORE_INFEED] > input->ps ? m->part_ps[CORE_INFEED] : input->ps;
+    }
 }
 
 static bool measure(struct builder *b)
 {
     struct device_spans d;
-    if (!device_spans_of(b->trace, b->arena, &d, b->err))
+    for (uint32_t i = 0; i < b->out->n; i++)
+        *map_u64_u32_put(&b->by_number, (uint64_t)b->out->items[i].number) = i; /* sorted by now */
+    if (!device_spans_of(b->trace, b->arena, measure_cores, b, &d, b->err))
         return false;
     for (uint32_t i = 0; i < b->out->n; i++) {
         struct step *s = &b->out->items[i];
@@ -235,8 +235,6 @@ static bool measure(struct builder *b)
             s->input_ps.ps = spans_within(&d.busy_or_input, s->start_ps, end) -
                              spans_within(&d.compute, s->start_ps, end);
     }
-    if (b->out->source != STEPS_HOST)
-        measure_cores(b, &d);
     return true;
 }
 
