@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-#include "model/trace_pick.h"
-
 static const struct gap_op no_op = {UINT32_MAX, UINT32_MAX};
 
 str gap_op_name(const struct trace *t, struct gap_op op)
@@ -67,7 +65,9 @@ struct finder {
     struct arena *arena;
     struct err *err;
     struct device_gaps *out;
-    struct memo kinds;
+    struct memo names; /* of calls that dispatch */
+    uint32_t line;     /* at hand */
+    uint32_t at;       /* the stretch of work that its last event was in */
 };
 
 /* One before each stretch of work. */
@@ -118,17 +118,17 @@ static void see(struct finder *f, uint32_t line, const struct trace_event *ev, u
         issue(gap, f->launches->end_ps[launch]);
 }
 
-static bool see_line(struct finder *f, uint32_t line)
+static bool see_work(void *ctx, uint32_t line, const struct trace_cursor *c, enum work_kind kind,
+                     struct err *e)
 {
-    uint32_t at = 0;
-    struct trace_cursor c;
-    for (trace_cursor_init_work(&c, f->trace, line); trace_cursor_next(&c);) {
-        const enum work_kind kind = work_kind_at(&f->kinds, f->trace, line, &c.event);
-        if (kind == WORK_COMPUTE || kind == WORK_COMM || kind == WORK_COPY)
-            see(f, line, &c.event, &at, launch_at(f->grouping, line, c.index));
+    struct finder *f = ctx;
+    if (line != f->line) {
+        f->line = line;
+        f->at = 0;
     }
-    trace_cursor_release(&c);
-    return trace_cursor_ok(&c, f->err);
+    if (kind == WORK_COMPUTE || kind == WORK_COMM || kind == WORK_COPY)
+        see(f, line, &c->event, &f->at, launch_at(f->grouping, line, c->index));
+    return true;
 }
 
 static bool add(struct finder *f, struct spans *s, uint64_t begin_ps, uint64_t end_ps)
@@ -140,10 +140,6 @@ static bool add(struct finder *f, struct spans *s, uint64_t begin_ps, uint64_t e
 
 static bool explain_gpu(struct finder *f)
 {
-    const struct trace_plane *p = &f->trace->planes[f->device->plane_index];
-    for (uint32_t l = p->first_line; l < p->first_line + p->n_lines; l++)
-        if (spans_is_work_line(f->trace, l) && !see_line(f, l))
-            return false;
     for (uint32_t i = 0; i < f->out->n; i++) {
         const struct device_gap *gap = &f->out->items[i];
         if (!gap->is_issued)
@@ -252,8 +248,6 @@ static bool explain_core(struct finder *f)
     if (!add_waits(f))
         return false;
     for (uint32_t l = p->first_line; l < p->first_line + p->n_lines; l++) {
-        if ((spans_is_work_line(f->trace, l) || work_is_async_line(f->trace, l)) && !see_line(f, l))
-            return false;
         if (str_eq(f->trace->lines[l].name, S("XLA Modules")) && f->flows != NULL &&
             !explain_modules(f, l))
             return false;
@@ -272,7 +266,7 @@ enum { OTHER_NAME = 1, DISPATCH_NAME };
 
 static bool is_dispatch(struct finder *f, uint32_t line, const struct trace_event *ev)
 {
-    uint8_t *known = memo_at(&f->kinds, f->trace, &f->trace->lines[line], ev);
+    uint8_t *known = memo_at(&f->names, f->trace, &f->trace->lines[line], ev);
     if (*known == 0) {
         const str name = trace_event_name(f->trace, &f->trace->lines[line], ev);
         *known = str_starts(name, S("PjitFunction(")) ||
@@ -283,33 +277,19 @@ static bool is_dispatch(struct finder *f, uint32_t line, const struct trace_even
     return *known == DISPATCH_NAME;
 }
 
-static bool see_thread(struct finder *f, uint32_t line, struct dispatches *d)
+static bool see_calls(struct finder *f, uint32_t line, struct dispatches *d)
 {
-    uint32_t at = 0;
     struct trace_cursor c;
-    struct trace_picker p;
-    bool ok = true;
-    trace_picker_init(&p, f->trace, line, work_cpu_names, WORK_CPU_ASKED);
-    for (trace_cursor_init(&c, f->trace, line); ok && trace_cursor_next(&c);) {
-        int64_t ordinal = -1;
-        if (is_dispatch(f, line, &c.event)) {
-            if (!ARENA_PUSH(f->arena, d->start_ps, d->n, d->capacity))
-                ok = arena_full(f->arena, f->err);
-            else
-                d->start_ps[d->n - 1] = c.event.start_ps;
+    for (trace_cursor_init(&c, f->trace, line); trace_cursor_next(&c);) {
+        if (!is_dispatch(f, line, &c.event))
             continue;
+        if (!ARENA_PUSH(f->arena, d->start_ps, d->n, d->capacity)) {
+            trace_cursor_release(&c);
+            return arena_full(f->arena, f->err);
         }
-        if (!p.any || !(ok = trace_pick(&p, &c.event, f->err)))
-            continue;
-        const enum work_kind kind = work_kind_on_cpu(
-            p.values, trace_event_name(f->trace, &f->trace->lines[line], &c.event));
-        trace_stat_i64(&p.values[WORK_CPU_ORDINAL], &ordinal);
-        if (kind != WORK_NONE && kind != WORK_WAIT && ordinal == f->device->ordinal)
-            see(f, line, &c.event, &at, GROUP_NO_LAUNCH);
+        d->start_ps[d->n - 1] = c.event.start_ps;
     }
-    trace_cursor_release(&c);
-    trace_picker_release(&p);
-    return ok && trace_cursor_ok(&c, f->err);
+    return trace_cursor_ok(&c, f->err);
 }
 
 static int by_time(const void *x, const void *y)
@@ -349,7 +329,7 @@ static bool explain_cpu(struct finder *f)
     struct dispatches d = {0};
     for (uint32_t l = 0; l < f->trace->n_lines; l++)
         if (f->trace->planes[f->trace->lines[l].plane_index].kind == TRACE_PLANE_HOST &&
-            !see_thread(f, l, &d))
+            !see_calls(f, l, &d))
             return false;
     if (d.n > 1)
         qsort(d.start_ps, d.n, sizeof *d.start_ps, by_time);
@@ -375,15 +355,16 @@ bool device_gaps_of(const struct work_device *d, const struct grouping *g,
                        .flows = flows,
                        .arena = a,
                        .err = e,
-                       .out = out};
+                       .out = out,
+                       .line = UINT32_MAX};
     *out = (struct device_gaps){0};
-    bool ok = make_gaps(&f);
+    bool ok = make_gaps(&f) && work_each(d, see_work, &f, e);
     if (ok && d->plane_index == UINT32_MAX)
         ok = explain_cpu(&f);
     else if (ok)
         ok = d->trace->planes[d->plane_index].kind == TRACE_PLANE_TPU ? explain_core(&f)
                                                                       : explain_gpu(&f);
-    memo_release(&f.kinds);
+    memo_release(&f.names);
     spans_close(&out->starved);
     spans_close(&out->latency);
     return ok;

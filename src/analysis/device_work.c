@@ -360,6 +360,66 @@ static bool add_cpus(struct collector *c)
     return ok;
 }
 
+/* ---- the events of one device ---- */
+
+static bool each_on_line(const struct work_device *d, uint32_t line, struct memo *kinds, work_fn fn,
+                         void *ctx, struct err *e)
+{
+    struct trace_cursor c;
+    bool ok = true;
+    for (trace_cursor_init_work(&c, d->trace, line); ok && trace_cursor_next(&c);)
+        ok = fn(ctx, line, &c, work_kind_at(kinds, d->trace, line, &c.event), e);
+    trace_cursor_release(&c);
+    return ok && trace_cursor_ok(&c, e);
+}
+
+static bool each_on_thread(const struct work_device *d, uint32_t line, work_fn fn, void *ctx,
+                           struct err *e)
+{
+    struct trace_cursor c;
+    struct trace_picker p;
+    bool ok = true;
+    trace_picker_init(&p, d->trace, line, work_cpu_names, WORK_CPU_ASKED);
+    for (trace_cursor_init(&c, d->trace, line); ok && p.any && trace_cursor_next(&c);) {
+        int64_t ordinal = -1;
+        if (!(ok = trace_pick(&p, &c.event, e)))
+            break;
+        const enum work_kind kind = work_kind_on_cpu(
+            p.values, trace_event_name(d->trace, &d->trace->lines[line], &c.event));
+        (void)trace_stat_i64(&p.values[WORK_CPU_ORDINAL], &ordinal);
+        if (kind != WORK_NONE && ordinal == d->ordinal)
+            ok = fn(ctx, line, &c, kind, e);
+    }
+    trace_cursor_release(&c);
+    trace_picker_release(&p);
+    return ok && trace_cursor_ok(&c, e);
+}
+
+bool work_each(const struct work_device *d, work_fn fn, void *ctx, struct err *e)
+{
+    struct memo kinds = {0};
+    bool ok = true;
+    for (uint32_t l = 0; ok && l < d->trace->n_lines; l++) {
+        if (d->plane_index == UINT32_MAX) {
+            if (plane_of(d->trace, l)->kind == TRACE_PLANE_HOST)
+                ok = each_on_thread(d, l, fn, ctx, e);
+        } else if (d->trace->lines[l].plane_index == d->plane_index &&
+                   (spans_is_work_line(d->trace, l) || work_is_async_line(d->trace, l))) {
+            ok = each_on_line(d, l, &kinds, fn, ctx, e);
+        }
+    }
+    memo_release(&kinds);
+    return ok;
+}
+
+uint64_t work_cohort(const struct work_device *d)
+{
+    uint64_t hash = d->n_names;
+    for (uint32_t i = 0; i < d->n_names; i++) /* by hash: in the same order everywhere */
+        hash = map_hash_u64(hash ^ d->names[i].hash);
+    return hash;
+}
+
 /* ---- together ---- */
 
 static int by_hash(const void *x, const void *y)
@@ -384,16 +444,26 @@ static bool add_spans(struct spans *to, const struct spans *from, struct arena *
     return true;
 }
 
+/* Room for n, which otherwise would be found by doubling. */
+static bool reserve(struct spans *s, struct arena *a, uint32_t n)
+{
+    s->items = ARENA_ARRAY(a, struct interval, n);
+    s->capacity = s->items == NULL ? 0 : n;
+    return s->items != NULL || n == 0;
+}
+
 static bool finish(struct work_device *d, struct arena *a)
 {
     spans_close(&d->compute);
     spans_close(&d->comm);
     spans_close(&d->copy);
     spans_close(&d->wait);
-    if (!add_spans(&d->compute_comm, &d->compute, a) || !add_spans(&d->compute_comm, &d->comm, a))
+    if (!reserve(&d->compute_comm, a, d->compute.n + d->comm.n) ||
+        !add_spans(&d->compute_comm, &d->compute, a) || !add_spans(&d->compute_comm, &d->comm, a))
         return false;
     spans_close(&d->compute_comm);
-    if (!add_spans(&d->busy, &d->compute_comm, a) || !add_spans(&d->busy, &d->copy, a))
+    if (!reserve(&d->busy, a, d->compute_comm.n + d->copy.n) ||
+        !add_spans(&d->busy, &d->compute_comm, a) || !add_spans(&d->busy, &d->copy, a))
         return false;
     spans_close(&d->busy);
     if (d->n_names > 1)

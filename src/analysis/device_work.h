@@ -71,6 +71,13 @@ enum work_kind work_kind_at(struct memo *known, const struct trace *t, uint32_t 
 enum work_cpu_asked { WORK_CPU_HLO_OP = 0, WORK_CPU_ORDINAL, WORK_CPU_CATEGORY, WORK_CPU_ASKED };
 extern const str work_cpu_names[WORK_CPU_ASKED];
 enum work_kind work_kind_on_cpu(const struct trace_stat *values, str name);
+/* Calls fn for each event of the device's lines, or of its CPU device; kind may be WORK_NONE or
+ * WORK_WAIT. fn answers false to stop, which is a failure that it has set in e. */
+typedef bool (*work_fn)(void *ctx, uint32_t line_index, const struct trace_cursor *c,
+                        enum work_kind kind, struct err *e);
+MUST_CHECK bool work_each(const struct work_device *d, work_fn fn, void *ctx, struct err *e);
+/* Equal where devices compute the same: operations of the same names. Only such may be compared. */
+uint64_t work_cohort(const struct work_device *d);
 /* "all-reduce" of "%all-reduce-start.3 = …" and of "all_reduce"; empty when it is no collective. */
 str work_collective(str name);
 /* "all-reduce" of "ncclDevKernel_AllReduce_Sum_f32_RING_LL(…)"; also "broadcast", "reduce", "send-recv". */

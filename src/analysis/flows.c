@@ -142,6 +142,7 @@ static bool link_async(struct linker *b, uint32_t line)
                                             .from_end_ps = start->end_ps,
                                             .to_start_ps = c.event.start_ps,
                                             .to_end_ps = end_ps,
+                                            .from_metadata_index = starts[m] - 1,
                                             .kind = FLOW_ASYNC});
         start->open = false;
     }
@@ -152,6 +153,7 @@ static bool link_async(struct linker *b, uint32_t line)
 struct run { /* an event of the host or a core that says run_id */
     uint64_t id, start_ps, end_ps;
     struct event_ref event;
+    uint32_t metadata_index;
 };
 
 struct runs {
@@ -179,8 +181,11 @@ static bool add_runs(struct linker *b, uint32_t line, struct runs *out)
         if (!ARENA_PUSH(b->arena, out->items, out->n, out->capacity))
             ok = arena_full(b->arena, b->err);
         else
-            out->items[out->n - 1] = (struct run){
-                (uint64_t)id, c.event.start_ps, c.event.start_ps + c.event.dur_ps, {line, c.index}};
+            out->items[out->n - 1] = (struct run){(uint64_t)id,
+                                                  c.event.start_ps,
+                                                  c.event.start_ps + c.event.dur_ps,
+                                                  {line, c.index},
+                                                  c.event.metadata_index};
     }
     trace_cursor_release(&c);
     trace_picker_release(&p);
@@ -225,6 +230,7 @@ static bool link_runs(struct linker *b)
                                             .from_end_ps = call->end_ps,
                                             .to_start_ps = core->start_ps,
                                             .to_end_ps = core->end_ps,
+                                            .from_metadata_index = call->metadata_index,
                                             .kind = FLOW_LAUNCH}))
             return false;
     }

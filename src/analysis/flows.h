@@ -38,6 +38,7 @@ struct flow {
 struct flow_link { /* that the grouping does not know */
     struct event_ref from, to;
     uint64_t from_start_ps, from_end_ps, to_start_ps, to_end_ps;
+    uint32_t from_metadata_index;
     enum flow_kind kind;
     uint64_t id;
 };

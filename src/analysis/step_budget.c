@@ -3,9 +3,12 @@
 
 #include <stdlib.h>
 
+#include "base/limits.h"
+
 struct builder {
     struct step_budget *out;
     struct arena *arena;
+    struct arena *gaps; /* where they are made: the arena, or one for each device in turn */
     struct err *err;
 };
 
@@ -17,18 +20,30 @@ static bool has_cores(const struct trace *t)
     return false;
 }
 
-static bool read_trace(struct builder *b, const struct trace *t, struct budget_trace *out)
+static bool read_trace(const struct trace *t, struct arena *a, struct budget_trace *out,
+                       struct err *e)
 {
     out->trace = t;
-    if (!grouping_of(t, b->arena, &out->grouping, b->err) ||
-        !step_lanes_of(t, &out->grouping, b->arena, &out->lanes, b->err) ||
-        !launch_times_of(t, &out->grouping, b->arena, &out->launches, b->err))
+    if (!grouping_of(t, a, &out->grouping, e) ||
+        !step_lanes_of(t, &out->grouping, a, &out->lanes, e) ||
+        !launch_times_of(t, &out->grouping, a, &out->launches, e))
         return false;
     if (!has_cores(t))
         return true;
-    out->flows = ARENA_NEW(b->arena, struct flows);
-    return out->flows != NULL ? flows_of(t, &out->grouping, b->arena, out->flows, b->err)
-                              : arena_full(b->arena, b->err);
+    out->flows = ARENA_NEW(a, struct flows);
+    return out->flows != NULL ? flows_of(t, &out->grouping, a, out->flows, e) : arena_full(a, e);
+}
+
+bool budget_traces_of(const struct profile *p, struct arena *a, struct budget_trace **out,
+                      struct err *e)
+{
+    *out = ARENA_ARRAY(a, struct budget_trace, p->n_traces);
+    if (*out == NULL && p->n_traces > 0)
+        return arena_full(a, e);
+    for (uint32_t i = 0; i < p->n_traces; i++)
+        if (!read_trace(p->traces[i], a, &(*out)[i], e))
+            return false;
+    return true;
 }
 
 static void cut_step(const struct budget_device *d, struct budget_step *s)
@@ -81,32 +96,51 @@ static bool read_device(struct builder *b, struct budget_device *d)
     d->has_comm = w->plane_index != UINT32_MAX || w->count[WORK_COMM] > 0;
     d->has_waits =
         w->plane_index != UINT32_MAX && w->trace->planes[w->plane_index].kind == TRACE_PLANE_TPU;
-    return device_gaps_of(w, &t->grouping, &t->launches, t->flows, b->arena, &d->gaps, b->err) &&
-           cut_device(b, d);
+    if (!device_gaps_of(w, &t->grouping, &t->launches, t->flows, b->gaps, &d->gaps, b->err))
+        return false;
+    const bool ok = cut_device(b, d);
+    if (b->gaps == b->arena)
+        return ok;
+    d->gaps = (struct device_gaps){0};
+    arena_release(b->gaps);
+    return ok;
+}
+
+static bool build(struct builder *b)
+{
+    struct step_budget *out = b->out;
+    if (!budget_traces_of(out->profile, b->arena, &out->traces, b->err) ||
+        !work_devices_of(out->profile, b->arena, &out->work, b->err))
+        return false;
+    out->devices = ARENA_ARRAY(b->arena, struct budget_device, out->work.n);
+    if (out->devices == NULL && out->work.n > 0)
+        return arena_full(b->arena, b->err);
+    for (uint32_t i = 0; i < out->work.n; i++) {
+        out->devices[i].device = &out->work.items[i];
+        if (!read_device(b, &out->devices[i]))
+            return false;
+    }
+    return true;
+}
+
+bool step_budget_with_gaps(const struct profile *p, struct arena *a, struct step_budget *out,
+                           struct err *e)
+{
+    struct builder b = {out, a, a, e};
+    *out = (struct step_budget){.profile = p, .n_traces = p->n_traces};
+    return build(&b);
 }
 
 bool step_budget_of(const struct profile *p, struct arena *a, struct step_budget *out,
                     struct err *e)
 {
-    struct builder b = {out, a, e};
+    struct arena gaps;
+    struct builder b = {out, a, &gaps, e};
     *out = (struct step_budget){.profile = p, .n_traces = p->n_traces};
-    out->traces = ARENA_ARRAY(a, struct budget_trace, p->n_traces);
-    if (out->traces == NULL && p->n_traces > 0)
-        return arena_full(a, e);
-    for (uint32_t i = 0; i < p->n_traces; i++)
-        if (!read_trace(&b, p->traces[i], &out->traces[i]))
-            return false;
-    if (!work_devices_of(p, a, &out->work, e))
-        return false;
-    out->devices = ARENA_ARRAY(a, struct budget_device, out->work.n);
-    if (out->devices == NULL && out->work.n > 0)
-        return arena_full(a, e);
-    for (uint32_t i = 0; i < out->work.n; i++) {
-        out->devices[i].device = &out->work.items[i];
-        if (!read_device(&b, &out->devices[i]))
-            return false;
-    }
-    return true;
+    arena_init(&gaps, "gaps of a device", LIMIT_ARENA_TOOL_BYTES);
+    const bool ok = build(&b);
+    arena_release(&gaps);
+    return ok;
 }
 
 const char *budget_part_word(enum budget_part p)

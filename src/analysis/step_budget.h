@@ -42,8 +42,8 @@ struct budget_step {
 struct budget_device {
     const struct work_device *device;
     const struct step_lane *lane; /* NULL: the trace has no steps, the one here is the window */
-    struct device_gaps gaps;
-    struct budget_step *steps; /* by begin */
+    struct device_gaps gaps;      /* empty unless they were asked for */
+    struct budget_step *steps;    /* by begin */
     uint32_t n_steps;
     bool has_copies, has_comm, has_waits; /* false: nothing of the kind is recorded, unknown */
 };
@@ -64,8 +64,14 @@ struct step_budget {
     struct budget_device *devices; /* as in work */
 };
 
+/* What is known of the traces alone: groupings, lanes, calls, flows of TPU cores. */
+MUST_CHECK bool budget_traces_of(const struct profile *p, struct arena *a,
+                                 struct budget_trace **out, struct err *e);
 MUST_CHECK bool step_budget_of(const struct profile *p, struct arena *a, struct step_budget *out,
                                struct err *e);
+/* The same with each device's gaps, which take up to 100 bytes a stretch of work. */
+MUST_CHECK bool step_budget_with_gaps(const struct profile *p, struct arena *a,
+                                      struct step_budget *out, struct err *e);
 
 static inline uint64_t budget_idle_ps(const struct budget_step *s)
 {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "analysis/spans.h"
+#include "analysis/step_period.h"
 
 #define NO_STEP UINT32_MAX
 
@@ -200,6 +201,78 @@ static bool gpu_lane(struct builder *b, uint32_t plane_index)
     return true;
 }
 
+/* --- where nothing is marked ------------------------------------------------------------------ */
+
+/* When anything of the device ran. */
+static bool busy_of(struct builder *b, const struct trace_plane *p, struct spans *busy)
+{
+    for (uint32_t l = p->first_line; l < p->first_line + p->n_lines; l++) {
+        struct trace_cursor c;
+        bool ok = true;
+        if (!spans_is_work_line(b->trace, l))
+            continue;
+        for (trace_cursor_init_work(&c, b->trace, l); ok && trace_cursor_next(&c);)
+            ok = c.event.num_occurrences > 0 ||
+                 spans_add(busy, b->arena, c.event.start_ps, c.event.start_ps + c.event.dur_ps);
+        trace_cursor_release(&c);
+        if (!ok)
+            return arena_full(b->arena, b->err);
+        if (!trace_cursor_ok(&c, b->err))
+            return false;
+    }
+    spans_close(busy);
+    return true;
+}
+
+/* The begin of the work after the device's longest idle between both times; `to` where it was busy. */
+static uint64_t after_idle(const struct spans *busy, uint32_t *at, uint64_t from_ps, uint64_t to_ps)
+{
+    uint64_t best_ps = to_ps, most_ps = 0, reached_ps = from_ps;
+    while (*at < busy->n && busy->items[*at].end_ps <= from_ps)
+        ++*at;
+    for (uint32_t i = *at; i < busy->n && busy->items[i].begin_ps <= to_ps; i++) {
+        const uint64_t begin_ps = busy->items[i].begin_ps;
+        if (begin_ps > reached_ps && begin_ps - reached_ps > most_ps) {
+            most_ps = begin_ps - reached_ps;
+            best_ps = begin_ps;
+        }
+        reached_ps = busy->items[i].end_ps;
+    }
+    return best_ps;
+}
+
+static bool period_lane(struct builder *b, uint32_t plane_index)
+{
+    const struct trace_plane *p = &b->trace->planes[plane_index];
+    struct step_period period;
+    struct spans busy = {0};
+    uint32_t main = UINT32_MAX, at = 0;
+    for (uint32_t l = p->first_line; l < p->first_line + p->n_lines; l++)
+        if (spans_is_work_line(b->trace, l) &&
+            (main == UINT32_MAX || b->trace->lines[l].busy_ps > b->trace->lines[main].busy_ps))
+            main = l;
+    if (main == UINT32_MAX || b->trace->lines[main].n_events == 0)
+        return true;
+    if (!step_period_of(b->trace, main, b->arena, &period, b->err))
+        return false;
+    if (period.n == 0)
+        return true;
+    struct step_lane *lane = add_lane(b, plane_index, STEP_MARK_PERIOD);
+    if (lane == NULL || !busy_of(b, p, &busy))
+        return false;
+    const uint64_t end_ps = busy.n > 0 ? busy.items[busy.n - 1].end_ps : period.end_ps;
+    for (uint32_t i = 0; i < period.n; i++) {
+        const struct period_begin *begin = &period.items[i];
+        const uint64_t begin_ps = after_idle(&busy, &at, begin->idle_from_ps, begin->begin_ps);
+        if (!add_window(b, lane, (struct step_window){.begin_ps = begin_ps, .own_end_ps = end_ps}))
+            return false;
+    }
+    for (uint32_t i = 0; i + 1 < lane->n; i++)
+        lane->items[i].own_end_ps = lane->items[i + 1].begin_ps;
+    close_lane(lane, false);
+    return true;
+}
+
 /* The module that a core ran longest, or UINT32_MAX. */
 static bool main_module(struct builder *b, uint32_t line, uint32_t *out)
 {
@@ -257,7 +330,7 @@ static bool device_lanes(struct builder *b)
     for (uint32_t i = 0; ok && i < t->n_planes; i++) {
         const struct trace_plane *p = &t->planes[i];
         if (p->kind == TRACE_PLANE_GPU)
-            ok = gpu_lane(b, i);
+            ok = marked ? gpu_lane(b, i) : period_lane(b, i);
         if (p->kind != TRACE_PLANE_TPU && p->kind != TRACE_PLANE_TPU_SPARSE)
             continue;
         const uint32_t line = grouping_step_line(t, p);
@@ -319,7 +392,7 @@ const struct step_window *step_lane_find(const struct step_lane *l, int64_t numb
 
 const char *step_mark_word(enum step_mark m)
 {
-    static const char *const words[] = {"none", "marker", "launched", "module"};
+    static const char *const words[] = {"none", "marker", "launched", "module", "period"};
     return words[m];
 }
 
@@ -330,6 +403,7 @@ const char *step_mark_confidence(enum step_mark m, bool borrowed)
     case STEP_MARK_LAUNCHED:
         return borrowed ? "medium" : "high";
     case STEP_MARK_MODULE:
+    case STEP_MARK_PERIOD:
         return "medium";
     case STEP_MARK_NONE:
         break;

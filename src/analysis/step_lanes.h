@@ -11,6 +11,8 @@
  *   marker    a TPU core's own Steps line; on the host, what the program marked (see grouping.h)
  *   launched  a GPU: the first start of work that the host launched inside its marker
  *   module    a TPU core without markers: executions of the module that took most time
+ *   period    a GPU without markers: the period of its kernels (step_period.h), begun where the device
+ *             idled longest
  *
  * A device without windows of its own is cut by the host's, a host without markers by those of its
  * first device (`borrowed`).
@@ -23,7 +25,13 @@
 
 #include "analysis/grouping.h"
 
-enum step_mark { STEP_MARK_NONE = 0, STEP_MARK_MARKER, STEP_MARK_LAUNCHED, STEP_MARK_MODULE };
+enum step_mark {
+    STEP_MARK_NONE = 0,
+    STEP_MARK_MARKER,
+    STEP_MARK_LAUNCHED,
+    STEP_MARK_MODULE,
+    STEP_MARK_PERIOD
+};
 
 struct step_window {
     int64_t number;

@@ -199,7 +199,7 @@ def check_cpu(profile, truth):
 CHECKS = {"gpu": check_gpu, "tpu": check_tpu, "cpu": check_cpu}
 
 
-@pytest.mark.parametrize("profile", [p for p in CASES if p.name != "gpu_h100_no_steps"], ids=lambda p: p.name)
+@pytest.mark.parametrize("profile", CASES, ids=lambda p: p.name)
 def test_as_a_second_calculation(profile):
     truth = json.loads((profile / "truth.json").read_text())
     CHECKS[truth["kind"]](profile, truth)

@@ -3,42 +3,31 @@
 #include <stdarg.h>
 #include <cmocka.h>
 
-#include "../xspace_build.h"
 #include "analysis/flows.h"
 #include "analysis/grouping.h"
 #include "base/limits.h"
-#include "format/xspace.h"
+#include "made_trace.h"
 
-enum { R = 1, STEP, A, PT, P, CT, C, ID, KID, RUN, N_STATS }; /* ids of stats */
-
-struct made { /* an event and its stats: {id, value} up to id 0 */
-    int64_t offset, duration, stats[4][2];
+struct fixture {
+    struct trace *trace;
+    struct arena arena;
+    struct grouping g;
+    struct flows flows;
 };
 
-static void add_line(struct buf *plane, const struct made *events, size_t n)
+static void load(struct fixture *f, const struct made_plane *planes, size_t n)
 {
-    struct buf line;
-    buf_init(&line, 1 << 20);
-    put_number(&line, 3, 1000);
-    for (size_t i = 0; i < n; i++) {
-        struct buf ev;
-        buf_init(&ev, 1 << 16);
-        put_number(&ev, 1, 1);
-        put_number(&ev, 2, events[i].offset);
-        put_number(&ev, 3, events[i].duration);
-        for (size_t k = 0; k < 4 && events[i].stats[k][0] != 0; k++) {
-            struct buf stat;
-            buf_init(&stat, 1 << 10);
-            put_number(&stat, 1, events[i].stats[k][0]);
-            put_number(&stat, 4, events[i].stats[k][1]);
-            put_bytes(&ev, 4, buf_str(&stat));
-            buf_release(&stat);
-        }
-        put_bytes(&line, 4, buf_str(&ev));
-        buf_release(&ev);
-    }
-    put_bytes(plane, 3, buf_str(&line));
-    buf_release(&line);
+    struct err e = {0};
+    f->trace = made_trace(planes, n);
+    arena_init(&f->arena, "test", LIMIT_ARENA_TOOL_BYTES);
+    assert_true(grouping_of(f->trace, &f->arena, &f->g, &e));
+    assert_true(flows_of(f->trace, &f->g, &f->arena, &f->flows, &e));
+}
+
+static void unload(struct fixture *f)
+{
+    arena_release(&f->arena);
+    trace_free(f->trace);
 }
 
 static void test_groups_follow_nesting_and_causes_but_not_asynchronous_events(void **state)
@@ -58,126 +47,21 @@ static void test_groups_follow_nesting_and_causes_but_not_asynchronous_events(vo
         {50, 30, {{CT, 3}, {C, 42}}}, {55, 5, {{0}}}, {90, 30, {{CT, 4}, {C, 42}}}};
     static const int32_t expected[2][8] = {{0, 0, 0, GROUP_NONE, 0, 1, 1, GROUP_NONE},
                                            {0, 0, GROUP_NONE}};
-    static const char *const names[N_STATS] = {"",    "_r", "step_num", "_a",
-                                               "_pt", "_p", "_ct",      "_c"};
-    struct buf space, plane;
-    struct err e = {0};
-    buf_init(&space, 1 << 20);
-    buf_init(&plane, 1 << 20);
-    put_bytes(&plane, 2, S("/host:CPU"));
-    add_line(&plane, stepping, 8);
-    add_line(&plane, other, 3);
-    put_entry(&plane, 4, 1, S("train"));
-    for (int i = R; i < N_STATS; i++)
-        put_entry(&plane, 5, i, str_from(names[i]));
-    put_bytes(&space, 1, buf_str(&plane));
-    const struct xspace_options o = {.file = S("t.xplane.pb"), .spill_fd = -1, .index_fd = -1};
-    struct trace *t = xspace_load_memory(buf_str(&space), &o, &e);
-    assert_non_null(t);
-    struct arena a;
-    struct grouping g;
-    arena_init(&a, "test", LIMIT_ARENA_TOOL_BYTES);
-    assert_true(grouping_of(t, &a, &g, &e));
-    assert_int_equal(g.n_groups, 2);
+    const struct made_plane planes[] = {
+        {S("/host:CPU"), {{S("python"), EVENTS(stepping)}, {S("worker"), EVENTS(other)}}}};
+    struct fixture f;
+    load(&f, planes, 1);
+    assert_int_equal(f.g.n_groups, 2);
     for (uint32_t l = 0; l < 2; l++)
-        for (uint64_t i = 0; i < t->lines[l].n_events; i++)
-            assert_int_equal(group_at(&g, l, i), expected[l][i]);
-    assert_int_equal(grouping_root(&g, 0)->number, 7);
-    assert_int_equal(grouping_root(&g, 1)->number, 8);
-    assert_int_equal(grouping_root(&g, 1)->start_ps, 200);
-    assert_null(grouping_root(&g, 2));
-    assert_null(grouping_root(&g, GROUP_NONE));
-    arena_release(&a);
-    trace_free(t);
-    buf_release(&plane);
-    buf_release(&space);
+        for (uint64_t i = 0; i < f.trace->lines[l].n_events; i++)
+            assert_int_equal(group_at(&f.g, l, i), expected[l][i]);
+    assert_int_equal(grouping_root(&f.g, 0)->number, 7);
+    assert_int_equal(grouping_root(&f.g, 1)->number, 8);
+    assert_int_equal(grouping_root(&f.g, 1)->start_ps, 200);
+    assert_null(grouping_root(&f.g, 2));
+    assert_null(grouping_root(&f.g, GROUP_NONE));
+    unload(&f);
 }
-
-/* --- traces of a host and its devices ---------------------------------------------------------- */
-
-static const char *const stat_names[N_STATS] = {
-    "",    "_r", "step_num",       "_a",          "_pt",   "_p",
-    "_ct", "_c", "correlation_id", "correlation", "run_id"};
-
-struct made_line {
-    str name;
-    const struct made *events;
-    size_t n;
-};
-
-struct made_plane {
-    str name;
-    struct made_line lines[4];
-};
-
-struct fixture {
-    struct trace *trace;
-    struct arena arena;
-    struct grouping g;
-    struct flows flows;
-};
-
-static void add_named_line(struct buf *plane, const struct made_line *l)
-{
-    struct buf line;
-    buf_init(&line, 1 << 22);
-    put_bytes(&line, 2, l->name);
-    put_number(&line, 3, 1000);
-    for (size_t i = 0; i < l->n; i++) {
-        const struct made *m = &l->events[i];
-        struct buf ev;
-        buf_init(&ev, 1 << 16);
-        put_number(&ev, 1, 1);
-        put_number(&ev, 2, m->offset);
-        put_number(&ev, 3, m->duration);
-        for (size_t k = 0; k < 4 && m->stats[k][0] != 0; k++) {
-            struct buf stat;
-            buf_init(&stat, 1 << 10);
-            put_number(&stat, 1, m->stats[k][0]);
-            put_number(&stat, 4, m->stats[k][1]);
-            put_bytes(&ev, 4, buf_str(&stat));
-            buf_release(&stat);
-        }
-        put_bytes(&line, 4, buf_str(&ev));
-        buf_release(&ev);
-    }
-    put_bytes(plane, 3, buf_str(&line));
-    buf_release(&line);
-}
-
-static void load(struct fixture *f, const struct made_plane *planes, size_t n)
-{
-    struct buf space;
-    struct err e = {0};
-    buf_init(&space, 1 << 23);
-    for (size_t i = 0; i < n; i++) {
-        struct buf plane;
-        buf_init(&plane, 1 << 23);
-        put_bytes(&plane, 2, planes[i].name);
-        for (size_t k = 0; k < 4 && planes[i].lines[k].n > 0; k++)
-            add_named_line(&plane, &planes[i].lines[k]);
-        put_entry(&plane, 4, 1, S("event"));
-        for (int k = R; k < N_STATS; k++)
-            put_entry(&plane, 5, k, str_from(stat_names[k]));
-        put_bytes(&space, 1, buf_str(&plane));
-        buf_release(&plane);
-    }
-    const struct xspace_options o = {.file = S("t.xplane.pb"), .spill_fd = -1};
-    f->trace = xspace_load_memory(buf_str(&space), &o, &e);
-    assert_non_null(f->trace);
-    buf_release(&space);
-    arena_init(&f->arena, "test", LIMIT_ARENA_TOOL_BYTES);
-    assert_true(grouping_of(f->trace, &f->arena, &f->g, &e));
-    assert_true(flows_of(f->trace, &f->g, &f->arena, &f->flows, &e));
-}
-
-static void unload(struct fixture *f)
-{
-    arena_release(&f->arena);
-    trace_free(f->trace);
-}
-
-#define EVENTS(list) (list), sizeof(list) / sizeof *(list)
 
 /* A counter that wraps, and two devices of equal name: the last call before the work launched it. */
 static void test_work_belongs_to_the_last_call_before_it(void **state)
