@@ -398,3 +398,58 @@ def test_each_host_has_its_own_step_time():
         assert hosts[name]["steptime_ms_maximum"] == pytest.approx(max(spans) / 1e9, abs=5.1e-5)
         assert kpis["per_host_step_time_ms"][name] == pytest.approx(sum(spans) / len(spans) / 1e9, rel=1e-9)
     assert kpis["straggler"] == "host-0 /device:GPU:0"
+
+
+DIVIDED = ("compute_ps", "copy_ps", "collective_ps", "host_wait_ps", "idle_ps")
+
+
+@needs_shared
+@pytest.mark.parametrize("case", [*TPU, *GPU, *CPU])
+def test_time_of_devices_divides_as_the_truth_says(case):
+    rows, _ = table_rows("check_host_boundness", XSPACE / case)
+    assert rows and all(sum(row[part] for part in DIVIDED) == row["span_ps"] for row in rows)
+    rows = iter(rows)  # by host, then device
+    if case.startswith("tpu"):
+        for core, row in zip(truth_of(case)["hosts"][0]["cores"], rows, strict=True):
+            of = core["categories_self_ps"]
+            assert row["span_ps"] == core["span_ps"]
+            assert row["collective_ps"] == of["all-reduce"] + of["all-gather"] + of["reduce-scatter"]
+            assert row["host_wait_ps"] == core["off_duty_ps"]
+            busy = row["compute_ps"] + row["copy_ps"] + row["collective_ps"]
+            assert busy == core["duty_busy_ps"] - of.get("while", 0)  # a loop's own time is idle between its parts
+        return
+    for path in files_of(case):
+        if case.startswith("cpu"):
+            for _, busy in sorted(devices(path)[0].items()):
+                row = next(rows)
+                assert row["compute_ps"] + row["collective_ps"] == busy
+            continue
+        for plane, lines in line_events(path):
+            if not plane.startswith("/device:GPU:"):
+                continue
+            work = [event for name, events in lines.items() if name.startswith("Stream") for event in events]
+            kernels = [(b, e) for b, e, name in work if not name.startswith(("nccl", "Memcpy", "Memset"))]
+            row = next(rows)
+            assert row["span_ps"] == max(e for _, e, _ in work) - min(b for b, _, _ in work)
+            assert row["compute_ps"] == dump.union_ps(kernels)
+            assert row["idle_ps"] == row["span_ps"] - dump.union_ps([(b, e) for b, e, _ in work])
+    assert next(rows, None) is None
+
+
+@needs_shared
+@pytest.mark.parametrize("case", sorted({*ALL, *CPU}))
+def test_the_host_binds_where_even_the_busiest_device_waits(case):
+    doc = answer("check_host_boundness", case)
+    rows, _ = table_rows("check_host_boundness", XSPACE / case if (XSPACE / case).exists() else files_of(case)[0])
+    if "no_steps" in case or case.startswith("mi300x"):
+        assert doc["status"] == "INSUFFICIENT_DATA" and "metrics" not in doc
+        return
+    least = min((row["host_wait_ps"] + row["idle_ps"]) / row["span_ps"] for row in rows)
+    assert doc["status"] == ("HOST_BOUND" if least > 0.1 else "NOT_HOST_BOUND")
+    metrics = doc["metrics"]
+    assert metrics["least_idle_time_ratio_percent"] == pytest.approx(100 * least, abs=0.0051)
+    assert metrics["core_count"] == len(rows)
+    host = truth_of(case)["hosts"][0]["host"] if case in CASES else {}
+    mxu, hbm = host.get("matrix_unit_utilization_percent"), host.get("hbm_utilization_percent")
+    assert metrics["mxu_idleness_percent"] == (None if mxu is None else 100 - mxu)
+    assert metrics["hbm_bandwidth_utilization_percent"] == hbm

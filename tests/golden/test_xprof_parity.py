@@ -28,6 +28,7 @@ needs_shared = pytest.mark.skipif(not JUDGE.is_file(), reason=f"no XProf answers
                                   "pod_viewer",
                                   "cli.get_overview",
                                   "cli.get_kpi_metrics",
+                                  "cli.check_host_boundness",
                                   "cli.get_step_trace",
                                   "cli.analyze_async_overlap",
                                   "roofline_model*",
