@@ -24,8 +24,10 @@ struct profile_file {
     str host;   /* of the file name; empty when the name says nothing */
     int fd;     /* owned until loaded */
     int import_fd; /* unlinked temporary file for the XSpace made from a foreign format, or -1; owned until loaded */
-    int spill_fd;     /* unlinked temporary file for row groups, or -1; owned until loaded */
-    int index_fd;     /* its index, to load from instead, or -1; owned until loaded */
+    const char *import_path; /* where that XSpace is to be kept; NULL: nowhere */
+    bool was_imported;       /* fd is the XSpace that was made of the file at path */
+    int spill_fd;            /* unlinked temporary file for row groups, or -1; owned until loaded */
+    int index_fd;            /* its index, to load from instead, or -1; owned until loaded */
     int index_out_fd; /* an empty file that takes its index when it is decoded, or -1; owned */
     const char *index_path; /* where that one belongs */
     uint64_t size_bytes;

@@ -114,7 +114,8 @@ static struct file_places file_places(struct profile_source *s, const struct pro
     char *real = realpath(f->path, NULL);
     if (real == NULL)
         return (struct file_places){0};
-    const struct file_places p = {is_ours(real, places) ? beside_path(s, f) : NULL,
+    const bool foreign = f->import_fd >= 0 || f->was_imported;
+    const struct file_places p = {!foreign && is_ours(real, places) ? beside_path(s, f) : NULL,
                                   cache_path(s, real, places)};
     free(real);
     return p;
@@ -125,10 +126,11 @@ static void file_find(struct profile_source *s, struct profile_file *f,
 {
     struct err ignored = {0};
     const struct file_places at = file_places(s, f, places);
-    if (!fresh && (place_read(f, at.beside) || place_read(f, at.cache)))
+    const bool reads = !fresh && f->import_fd < 0;
+    if (reads && (place_read(f, at.beside) || place_read(f, at.cache)))
         return;
     file_lock(f->fd);
-    if (!fresh && (place_read(f, at.beside) || place_read(f, at.cache))) {
+    if (reads && (place_read(f, at.beside) || place_read(f, at.cache))) {
         flock(f->fd, LOCK_UN);
         return;
     }
@@ -139,10 +141,10 @@ static void file_find(struct profile_source *s, struct profile_file *f,
         place_write(s, f, at.cache);
 }
 
-/* An imported file's XSpace is gone when it has been read; a small one is decoded at once. */
+/* The XSpace of an imported file that is not kept is gone when it has been read; a small one is decoded at once. */
 static bool has_index(const struct profile_file *f, const struct index_places *places)
 {
-    return f->import_fd < 0 && f->size_bytes >= places->least_bytes;
+    return f->import_fd >= 0 ? f->import_path != NULL : f->size_bytes >= places->least_bytes;
 }
 
 bool index_place_look(struct profile_source *s, const struct index_places *places)
@@ -151,7 +153,8 @@ bool index_place_look(struct profile_source *s, const struct index_places *place
     for (uint32_t i = 0; i < s->n_files; i++) {
         struct profile_file *f = &s->files[i];
         const struct file_places at = file_places(s, f, places);
-        all = has_index(f, places) && (place_read(f, at.beside) || place_read(f, at.cache)) && all;
+        all = f->import_fd < 0 && has_index(f, places) &&
+              (place_read(f, at.beside) || place_read(f, at.cache)) && all;
     }
     return all;
 }
@@ -163,20 +166,29 @@ void index_place_find(struct profile_source *s, const struct index_places *place
             file_find(s, &s->files[i], places, fresh);
 }
 
-static void file_keep(struct profile_source *s, struct profile_file *f)
+void index_link(struct arena *a, int fd, const char *path)
 {
     static atomic_uint n;
     char open_path[64];
-    if (f->index_out_fd < 0 || !index_is_of(f->index_out_fd, f->fd))
-        return;
-    snprintf(open_path, sizeof open_path, "/proc/self/fd/%d", f->index_out_fd);
-    const char *named = arena_printf(&s->arena, "%s.tmp-%d-%u", f->index_path, (int)getpid(),
-                                     atomic_fetch_add(&n, 1))
-                            .p;
+    snprintf(open_path, sizeof open_path, "/proc/self/fd/%d", fd);
+    const char *named =
+        arena_printf(a, "%s.tmp-%d-%u", path, (int)getpid(), atomic_fetch_add(&n, 1)).p;
     if (named == NULL || linkat(AT_FDCWD, open_path, AT_FDCWD, named, AT_SYMLINK_FOLLOW) != 0)
         return;
-    if (rename(named, f->index_path) != 0)
+    if (rename(named, path) != 0)
         unlink(named);
+}
+
+/* What the index is of: the file, or the XSpace that was made of it. */
+static int xspace_fd(const struct profile_file *f)
+{
+    return f->import_fd >= 0 ? f->import_fd : f->fd;
+}
+
+static void file_keep(struct profile_source *s, struct profile_file *f)
+{
+    if (f->index_out_fd >= 0 && index_is_of(f->index_out_fd, xspace_fd(f)))
+        index_link(&s->arena, f->index_out_fd, f->index_path);
 }
 
 void index_place_keep(struct profile_source *s)

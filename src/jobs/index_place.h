@@ -30,5 +30,7 @@ bool index_place_look(struct profile_source *s, const struct index_places *place
 const char *index_cache_folder(struct arena *a, const struct index_places *places,
                                const char *name);
 void index_place_keep(struct profile_source *s);
+/* Gives an unlinked file the name `path`, in place of what has it. Cannot fail: without it there is none. */
+void index_link(struct arena *a, int fd, const char *path);
 
 #endif

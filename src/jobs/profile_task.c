@@ -7,7 +7,7 @@
 #include "base/pool.h"
 #include "format/profile_open.h"
 #include "jobs/answer_cache.h"
-#include "jobs/index_place.h"
+#include "jobs/import_place.h"
 
 struct work {
     struct profile_source *source;
@@ -117,10 +117,11 @@ static bool plain_run(const char *path, const struct parser_limits *limits, prof
     return ok;
 }
 
+/* Or the XSpace of an earlier import. */
 static bool uses_index(const struct profile_source *s)
 {
     for (uint32_t i = 0; i < s->n_files; i++)
-        if (s->files[i].index_fd >= 0)
+        if (s->files[i].index_fd >= 0 || s->files[i].was_imported)
             return true;
     return false;
 }
@@ -134,12 +135,15 @@ static bool indexed_run(const char *path, const struct parser_limits *limits, bo
         struct profile_source source;
         if (!profile_find(&source, path, e))
             return false;
+        import_place_find(&source, limits->indexes, fresh);
         index_place_find(&source, limits->indexes, fresh);
         err_clear(e);
         source.lines_only = lines_only;
         ok = source_run(&source, limits, fn, ctx, out, e);
-        if (ok)
+        if (ok) {
+            import_place_keep(&source);
             index_place_keep(&source);
+        }
         /* A damaged index costs time only; a wrong question is answered alike without it. */
         again = uses_index(&source) && e->code != ERR_USAGE && e->code != ERR_NOT_FOUND;
         profile_source_release(&source);

@@ -254,3 +254,28 @@ def test_nothing_is_written_beside_a_foreign_file(tmp_path):
     summary(path)
     assert [p.name for p in tmp_path.iterdir()] == ["run.pftrace"]
     assert path.read_bytes() == before
+
+
+def test_a_foreign_file_is_imported_once(tmp_path):
+    data = b'{"traceEvents":[' + b",".join(
+        b'{"ph":"X","pid":1,"tid":1,"name":"op %d","ts":%d,"dur":2}' % (i % 9, i * 3) for i in range(20000)) + b"]}"
+    path, env = write(tmp_path, "big.json", data), {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+
+    def ask(name):
+        words = [TACHO, "tool", name, str(path), "--json"]
+        return subprocess.run(words, capture_output=True, timeout=60, env=env, check=True).stdout
+    first = json.loads(ask("summary"))
+    assert (first["kind"], first["events"]) == ("chrome", 20000)
+    kept = list((tmp_path / "cache").rglob("*.xplane.pb"))
+    assert len(kept) == 1 and kept[0].stat().st_mode & 0o077 == 0
+    stamp = kept[0].stat()
+    hosts = ask("get_hosts")
+    assert kept[0].stat().st_ino == stamp.st_ino
+    kept[0].write_bytes(b"damaged")  # costs time only
+    for answer in (tmp_path / "cache").rglob("*"):
+        if answer.is_file() and answer != kept[0]:
+            answer.unlink()
+    assert ask("get_hosts") == hosts
+    path.write_bytes(data[:-2] + b',{"ph":"X","pid":1,"tid":1,"name":"late","ts":90000,"dur":2}]}')
+    assert json.loads(ask("summary"))["events"] == 20001
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["big.json", "cache"]
