@@ -121,6 +121,7 @@ static bool run(struct cli *cli, const struct export_wish *wish, const struct ex
     struct progress progress;
     struct export_counts counts;
     struct target target;
+    const struct parser_sink sink = {parser_sink_fd, &target.fd};
     const char *path = name_of(a, wish, x);
     struct profile_limits limits;
     const struct export_options options = {.host = str_from(wish->host),
@@ -134,7 +135,7 @@ static bool run(struct cli *cli, const struct export_wish *wish, const struct ex
     profile_limits_of(cli, &limits);
     progress_init(&progress, "exporting", "events");
     bool ok = target_open(&target, a, path, e) &&
-              export_task_run(wish->profile, &limits.parser, x, &options, target.fd, &counts, e);
+              export_task_run(wish->profile, &limits.parser, x, &options, &sink, &counts, e);
     progress_end(&progress);
     ok = target_close(&target, ok, e);
     return ok && say(cli, x, &target, &counts, e);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exports a profile (format/export.h) in a parser: what it writes goes to out_fd as it comes.
+/* Exports a profile (format/export.h) in a parser: what it writes goes to the sink as it comes.
  * options->progress runs in the parser, which has stderr. Thread: any. */
 #ifndef TACHO_JOBS_EXPORT_TASK_H
 #define TACHO_JOBS_EXPORT_TASK_H
@@ -9,6 +9,7 @@
 
 MUST_CHECK bool export_task_run(const char *path, const struct parser_limits *limits,
                                 const struct exporter *x, const struct export_options *options,
-                                int out_fd, struct export_counts *counts, struct err *e);
+                                const struct parser_sink *sink, struct export_counts *counts,
+                                struct err *e);
 
 #endif

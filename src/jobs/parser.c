@@ -21,9 +21,9 @@ struct child {
     struct err status; /* what it said */
     size_t n_status;
     bool too_much;
-    int to_fd;         /* where its output goes at once; -1: it is gathered */
-    uint64_t n_to;     /* bytes that went there */
-    struct err unsent; /* why no more could go there */
+    const struct parser_sink *sink; /* takes its output at once; NULL: it is gathered */
+    uint64_t n_to;                  /* bytes that it took */
+    struct err unsent;              /* why it took no more */
 };
 
 static void child_run(const struct parser_limits *l, const struct parser_task *task, int out_fd,
@@ -92,7 +92,7 @@ static bool child_start(struct child *c, const struct parser_limits *l,
 /* Hands on what was gathered. */
 static bool send_output(struct child *c, struct buf *out)
 {
-    const bool ok = file_write_all(c->to_fd, out->p, out->n, &c->unsent);
+    const bool ok = c->sink->take(c->sink->ctx, buf_str(out), &c->unsent);
     c->n_to += out->n;
     buf_clear(out);
     if (!ok)
@@ -114,7 +114,7 @@ static bool read_output(struct child *c, struct buf *out, uint64_t cap_bytes)
         return errno == EINTR;
     out->n += (size_t)n;
     out->p[out->n] = '\0';
-    return n > 0 && (c->to_fd < 0 || send_output(c, out));
+    return n > 0 && (c->sink == NULL || send_output(c, out));
 }
 
 static bool read_status(struct child *c)
@@ -190,7 +190,7 @@ static bool child_finish(struct child *c, const char *what, struct err *e)
 bool parser_run(const struct parser_limits *limits, const struct parser_task *task, struct buf *out,
                 struct err *e)
 {
-    struct child c = {.to_fd = -1};
+    struct child c = {0};
     const size_t before = out->n;
     const uint64_t cap =
         limits->output_bytes != 0 ? limits->output_bytes : LIMIT_PARSER_OUTPUT_BYTES;
@@ -203,10 +203,15 @@ bool parser_run(const struct parser_limits *limits, const struct parser_task *ta
     return false;
 }
 
-bool parser_run_to(const struct parser_limits *limits, const struct parser_task *task, int out_fd,
-                   struct err *e)
+bool parser_sink_fd(void *fd, str bytes, struct err *e)
 {
-    struct child c = {.to_fd = out_fd};
+    return file_write_all(*(const int *)fd, bytes.p, bytes.n, e);
+}
+
+bool parser_run_to(const struct parser_limits *limits, const struct parser_task *task,
+                   const struct parser_sink *sink, struct err *e)
+{
+    struct child c = {.sink = sink};
     struct buf block;
     if (!child_start(&c, limits, task, e))
         return false;
@@ -225,7 +230,6 @@ struct parser_child *parser_open(const struct parser_limits *limits, const struc
                                  struct err *e)
 {
     struct parser_child *c = map_alloc(1, sizeof *c);
-    c->child.to_fd = -1;
     snprintf(c->what, sizeof c->what, "%s", task->what);
     if (child_start(&c->child, limits, task, e))
         return c;

@@ -37,10 +37,16 @@ struct parser_task {
 /* Runs the task in a child and appends its output to out. */
 MUST_CHECK bool parser_run(const struct parser_limits *limits, const struct parser_task *task,
                            struct buf *out, struct err *e);
-/* The same for output of any length: it is written to out_fd as it comes, also what comes before a
- * failure. limits->output_bytes 0: as much as it is. */
+/* The same for output of any length: it is handed to `sink` as it comes, also what comes before a
+ * failure. A sink that fails ends the child. limits->output_bytes 0: as much as it is. */
+struct parser_sink {
+    bool (*take)(void *ctx, str bytes, struct err *e);
+    void *ctx;
+};
 MUST_CHECK bool parser_run_to(const struct parser_limits *limits, const struct parser_task *task,
-                              int out_fd, struct err *e);
+                              const struct parser_sink *sink, struct err *e);
+/* A sink's take that writes to the descriptor at ctx (an int). */
+bool parser_sink_fd(void *fd, str bytes, struct err *e);
 
 /* A parser that goes on answering: what it writes is read from parser_out() as it comes. Owned; NULL and e on failure. */
 struct parser_child;

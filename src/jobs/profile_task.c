@@ -64,14 +64,14 @@ static struct parser_task task_of(struct work *w, const int *fds)
                                 .ctx = w};
 }
 
-/* To out, or where that is NULL to out_fd. */
+/* To out, or where that is NULL to the sink. */
 static bool work_start(struct work *w, const struct parser_limits *limits, struct buf *out,
-                       int out_fd, struct err *e)
+                       const struct parser_sink *sink, struct err *e)
 {
     int *fds = source_fds(w->source, -1);
     const struct parser_task task = task_of(w, fds);
     const bool ok =
-        out != NULL ? parser_run(limits, &task, out, e) : parser_run_to(limits, &task, out_fd, e);
+        out != NULL ? parser_run(limits, &task, out, e) : parser_run_to(limits, &task, sink, e);
     map_free(fds);
     return ok;
 }
@@ -91,17 +91,17 @@ static bool source_run(struct profile_source *s, const struct parser_limits *lim
                        void *ctx, struct buf *out, struct err *e)
 {
     struct work w = {.source = s, .fn = fn, .ctx = ctx};
-    return work_start(&w, limits, out, -1, e);
+    return work_start(&w, limits, out, NULL, e);
 }
 
 bool profile_task_stream(const char *path, const struct parser_limits *limits, profile_stream_fn fn,
-                         void *ctx, int out_fd, struct err *e)
+                         void *ctx, const struct parser_sink *sink, struct err *e)
 {
     struct profile_source source;
     if (!profile_find(&source, path, e))
         return false;
     struct work w = {.source = &source, .stream_fn = fn, .ctx = ctx};
-    const bool ok = work_start(&w, limits, NULL, out_fd, e);
+    const bool ok = work_start(&w, limits, NULL, sink, e);
     profile_source_release(&source);
     return ok;
 }

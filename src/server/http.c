@@ -444,6 +444,9 @@ void http_close(struct http_server *s)
     pthread_mutex_lock(&s->lock);
     s->closing = true;
     pthread_cond_signal(&s->wake);
+    for (struct http_stream *st = s->streams; st != NULL; st = st->next)
+        if (st->is_long)
+            http_stream_end(st); /* a worker waits for its client */
     pthread_mutex_unlock(&s->lock);
     pthread_join(s->timer, NULL);
     pool_free(s->workers);

@@ -104,4 +104,19 @@ void http_stream_drop(struct http_stream *st);
 bool http_stream_send(struct http_stream *st, str bytes);
 bool http_stream_is_open(struct http_stream *st);
 
+/* A long answer, written by its handler while the client reads: nothing of it is kept beyond what the
+ * client is slow to take. The handler puts the rest of the head into resp, a stream of
+ * http_stream_new_long into resp->stream, and from http_stream_start on touches resp no more:
+ *
+ *     if (http_stream_start(req, resp))
+ *         while (more) if (!http_stream_write(st, bytes)) break;
+ *     http_stream_finish(st, whole);         not whole: the connection is cut, so that the client knows
+ *     return true;                           the handler's reference is resp's */
+struct http_stream *http_stream_new_long(struct http_server *s);
+/* False when the request was answered already (it took too long), or asks for the head only. */
+bool http_stream_start(struct http_request *req, struct http_response *resp);
+/* Waits for room. False when the client is gone, or took nothing for HTTP_IDLE_S. */
+bool http_stream_write(struct http_stream *st, str bytes);
+void http_stream_finish(struct http_stream *st, bool whole);
+
 #endif

@@ -44,8 +44,10 @@ struct http_stream {
     struct http_server *server;
     struct MHD_Connection *mhd;
     pthread_mutex_t lock;
-    struct buf out; /* not sent yet */
-    bool suspended, ended;
+    struct buf out;      /* not sent yet */
+    pthread_cond_t room; /* signalled when the client took something, and at the end */
+    bool is_long;        /* a long answer: no keep-alive, its writer waits for room */
+    bool suspended, ended, cut;
     atomic_ullong fed_ns; /* monotonic: of the newest bytes, for the keep-alive */
     atomic_int n_references;
     struct http_stream *next, **self; /* guarded by server->lock */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Open-ended answers, and the timer that looks after everything that waits. */
 #define LOG_DOMAIN "http"
+#include <stddef.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
@@ -11,6 +12,7 @@
 
 #define STREAM_BACKLOG_BYTES (1 << 20)
 #define STREAM_BLOCK_BYTES 16384
+#define LONG_BLOCK_BYTES (256 << 10) /* of a long answer: what waits is handed on whole */
 #define KEEP_ALIVE_S 15
 #define TIMER_MS 500
 
@@ -22,6 +24,15 @@ struct http_stream *http_stream_new(struct http_server *s)
     st->fed_ns = clock_monotonic_ns();
     buf_init(&st->out, STREAM_BACKLOG_BYTES);
     pthread_mutex_init(&st->lock, NULL);
+    pthread_cond_init(&st->room, NULL);
+    return st;
+}
+
+struct http_stream *http_stream_new_long(struct http_server *s)
+{
+    struct http_stream *st = http_stream_new(s);
+    st->is_long = true;
+    st->out.cap = LONG_BLOCK_BYTES;
     return st;
 }
 
@@ -37,6 +48,7 @@ void http_stream_drop(struct http_stream *st)
         return;
     buf_release(&st->out);
     pthread_mutex_destroy(&st->lock);
+    pthread_cond_destroy(&st->room);
     free(st);
 }
 
@@ -49,9 +61,75 @@ static void wake_stream(struct http_stream *st)
     MHD_resume_connection(st->mhd);
 }
 
+/* The server ends, with st->lock held: a long answer that is not whole yet is cut. */
+static void end_stream(struct http_stream *st)
+{
+    st->cut = st->cut || (st->is_long && !st->ended);
+    st->ended = true;
+    wake_stream(st);
+    pthread_cond_broadcast(&st->room);
+}
+
 void http_stream_end(struct http_stream *st)
 {
     pthread_mutex_lock(&st->lock);
+    end_stream(st);
+    pthread_mutex_unlock(&st->lock);
+}
+
+/* ---- long answers ---- */
+
+bool http_stream_start(struct http_request *req, struct http_response *resp)
+{
+    struct call *c = (struct call *)(void *)((char *)req - offsetof(struct call, req));
+    struct http_server *s = c->server;
+    must(resp == &c->resp && resp->stream != NULL);
+    pthread_mutex_lock(&s->lock);
+    const bool waits = c->state == CALL_WORKING;
+    if (waits) {
+        *c->self = c->next;
+        if (c->next != NULL)
+            c->next->self = c->self;
+        atomic_fetch_sub(&s->n_suspended, 1);
+        c->state = CALL_DONE;
+        MHD_resume_connection(c->mhd);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return waits && !c->is_head;
+}
+
+/* With st->lock held. False when none came for HTTP_IDLE_S. */
+static bool wait_for_room(struct http_stream *st)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += HTTP_IDLE_S;
+    while (!st->ended && st->out.n >= LONG_BLOCK_BYTES)
+        if (pthread_cond_timedwait(&st->room, &st->lock, &until) != 0)
+            return false;
+    return !st->ended;
+}
+
+bool http_stream_write(struct http_stream *st, str bytes)
+{
+    bool ok = true;
+    pthread_mutex_lock(&st->lock);
+    while (ok && bytes.n > 0) {
+        ok = wait_for_room(st);
+        const size_t room = ok ? LONG_BLOCK_BYTES - st->out.n : 0;
+        const str part = str_sub(bytes, 0, room);
+        ok = ok && buf_add_str(&st->out, part);
+        bytes = str_sub(bytes, part.n, bytes.n);
+        wake_stream(st);
+    }
+    pthread_mutex_unlock(&st->lock);
+    return ok;
+}
+
+void http_stream_finish(struct http_stream *st, bool whole)
+{
+    pthread_mutex_lock(&st->lock);
+    st->cut = st->cut || !whole;
     st->ended = true;
     wake_stream(st);
     pthread_mutex_unlock(&st->lock);
@@ -87,8 +165,9 @@ static ssize_t read_stream(void *ctx, uint64_t pos, char *out, size_t max)
         n = (ssize_t)(st->out.n < max ? st->out.n : max);
         memcpy(out, st->out.p, (size_t)n);
         buf_consume(&st->out, (size_t)n);
+        pthread_cond_broadcast(&st->room);
     } else if (st->ended) {
-        n = MHD_CONTENT_READER_END_OF_STREAM;
+        n = st->cut ? MHD_CONTENT_READER_END_WITH_ERROR : MHD_CONTENT_READER_END_OF_STREAM;
     } else {
         st->suspended = true;
         MHD_suspend_connection(st->mhd);
@@ -110,6 +189,7 @@ static void forget_stream(void *ctx)
     pthread_mutex_lock(&st->lock);
     st->ended = true;
     st->suspended = false;
+    pthread_cond_broadcast(&st->room);
     pthread_mutex_unlock(&st->lock);
     http_stream_drop(st);
 }
@@ -118,7 +198,8 @@ struct MHD_Response *http_stream_response(struct http_stream *st)
 {
     struct http_server *s = st->server;
     struct MHD_Response *m = MHD_create_response_from_callback(
-        MHD_SIZE_UNKNOWN, STREAM_BLOCK_BYTES, read_stream, http_stream_hold(st), forget_stream);
+        MHD_SIZE_UNKNOWN, st->is_long ? LONG_BLOCK_BYTES : STREAM_BLOCK_BYTES, read_stream,
+        http_stream_hold(st), forget_stream);
     if (m == NULL) {
         http_stream_drop(st);
         return NULL;
@@ -130,7 +211,8 @@ struct MHD_Response *http_stream_response(struct http_stream *st)
         st->next->self = &st->next;
     s->streams = st;
     pthread_mutex_lock(&st->lock);
-    st->ended = st->ended || s->closing;
+    if (s->closing)
+        end_stream(st);
     pthread_mutex_unlock(&st->lock);
     pthread_mutex_unlock(&s->lock);
     atomic_fetch_add(&s->n_streams, 1);
@@ -142,7 +224,7 @@ struct MHD_Response *http_stream_response(struct http_stream *st)
 static void keep_streams_alive(struct http_server *s, uint64_t now)
 {
     for (struct http_stream *st = s->streams; st != NULL; st = st->next)
-        if (now - st->fed_ns > KEEP_ALIVE_S * (uint64_t)NS_PER_S)
+        if (!st->is_long && now - st->fed_ns > KEEP_ALIVE_S * (uint64_t)NS_PER_S)
             (void)http_stream_send(st, S(": still here\n\n"));
 }
 

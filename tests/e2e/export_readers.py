@@ -262,7 +262,7 @@ def xspace_plane(name, lines):
     """lines: {name: (timestamp_ns, [(event name, offset_ps, dur_ps, {stat: value}, {metadata stat: value})])}"""
     stat_names, ids, body = {}, {}, message(2, name)
     for number_of_line, (line, (timestamp, events)) in enumerate(lines.items()):
-        out = number(1, number_of_line) + message(2, line) + number(3, timestamp)
+        out = [number(1, number_of_line) + message(2, line) + number(3, timestamp)]
         for e in events:
             event, offset, dur, stats, meta = (*e, {}, {})[:5]
             key = (event, tuple(meta.items()))
@@ -270,9 +270,9 @@ def xspace_plane(name, lines):
             stats = dict(stats)
             times = stats.pop("occurrences", None)
             where = number(5, times) if times else number(2, offset)
-            out += message(4, number(1, ids[key]) + where + number(3, dur) +
-                           b"".join(message(4, stat(stat_names, k, v)) for k, v in stats.items()))
-        body += message(3, out)
+            out.append(message(4, number(1, ids[key]) + where + number(3, dur) +
+                               b"".join(message(4, stat(stat_names, k, v)) for k, v in stats.items())))
+        body += message(3, b"".join(out))
     for (event, meta), key in ids.items():
         metadata = number(1, key) + message(2, event)
         metadata += b"".join(message(5, stat(stat_names, k, v)) for k, v in meta)
