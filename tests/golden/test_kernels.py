@@ -120,3 +120,41 @@ def test_a_graphs_kernels_count_under_their_graph():
     assert (answer["values"]["busy_time_ps"], answer["values"]["unnamed_time_ps"]) == (120_000_000, 0)
     kernels = [row for row in rows_of(tool("kernel_stats", report)) if row["operation"] == "CUDA graph 11"]
     assert len(kernels) == 4 and all(row["occurrences"] == 2 for row in kernels)
+
+
+@needs_shared
+def test_waves_are_blocks_over_what_the_device_holds():
+    """H100: 132 SMs of 2,048 threads. 64 blocks of 256 threads at 12.5 % fill 64 of 132 places."""
+    rows = rows_of(tool("kernel_utilization", "gpu_h100_2"))
+    gemm = next(row for row in rows if row["kernel"].startswith("nvjet_tst"))
+    assert (gemm["blocks"], gemm["occupancy_percent"]) == (64, 12.5)
+    assert gemm["waves"] == pytest.approx(64 / 132, rel=1e-12)
+    assert gemm["idle_in_waves_percent"] == pytest.approx(100 * (1 - 64 / 132), rel=1e-12)
+    copy = next(row for row in rows if row["kernel"] == "copy_1")
+    assert copy["waves"] == pytest.approx(1024 / (132 * 4), rel=1e-12)  # 50 %: four blocks an SM
+    assert copy["idle_in_waves_percent"] == pytest.approx(100 * (1 - 1024 / (132 * 4) / 2), rel=1e-12)
+    spans = sum(core["span_ps"] for host in truth("gpu_h100_2") for core in host["cores"])
+    for row in rows:
+        assert row["device_share_percent"] == pytest.approx(100 * row["total_time_ps"] / spans, rel=1e-12)
+        assert row["compute_percent"] is None  # no counter says it
+
+
+@needs_shared
+def test_what_fills_a_device_is_unknown_without_an_occupancy():
+    for row in rows_of(tool("kernel_utilization", "mi300x_jax_conv")):
+        assert (row["occupancy_percent"], row["waves"], row["idle_in_waves_percent"]) == (None, None, None)
+        assert row["blocks"] > 0
+
+
+@needs_shared
+def test_custom_calls_of_a_tpu_beside_their_peaks():
+    ops = collections.defaultdict(lambda: [0, 0, 0])
+    for op in (op for host in truth("tpu_v6e_2core") for core in host["cores"] for op in core["ops"]):
+        if op["category"] == "custom-call":
+            ops[op["name"]] = [a + b for a, b in zip(ops[op["name"]], (op["total_ps"], op["flops"], op["bytes"]))]
+    rows = {row["kernel"]: row for row in rows_of(tool("kernel_utilization", "tpu_v6e_2core"))}
+    assert rows.keys() == ops.keys() and len(ops) == 3
+    for name, (time_ps, flops, n_bytes) in ops.items():
+        assert rows[name]["total_time_ps"] == time_ps
+        assert rows[name]["compute_percent"] == pytest.approx(100 * flops / (time_ps / 1e12) / 918e12, rel=1e-9)
+        assert rows[name]["memory_percent"] == pytest.approx(100 * n_bytes / (time_ps / 1e12) / 1638e9, rel=1e-9)

@@ -34,6 +34,8 @@ needs_shared = pytest.mark.skipif(not JUDGE.is_file(), reason=f"no XProf answers
                                   "roofline_model*",
                                   "kernel_stats*",
                                   "cli.get_kernel_stats",
+                                  "kernel_utilization*",
+                                  "cli.get_kernel_utilization",
                                   "framework_op_stats*",
                                   "memory_profile*",
                                   "cli.get_memory_profile",
