@@ -37,17 +37,56 @@ static bool read_ms(const struct tool_request *r, str key, int64_t *out_ps, bool
     return true;
 }
 
+static bool pass_row(void *ctx, const struct view_row *row, struct err *e)
+{
+    (void)ctx;
+    (void)row;
+    (void)e;
+    return true;
+}
+
+static bool count_to_limit(void *ctx, const struct view_event *ev, struct err *e)
+{
+    uint64_t *n = ctx;
+    (void)ev;
+    (void)e;
+    return ++*n <= SENT_WHOLE;
+}
+
+/* Whether the trace has so few events, derived ones too, that all are sent. */
+static bool is_small(const struct tool_request *r, bool *small, struct err *e)
+{
+    uint64_t n = 0;
+    const struct view v = {.numbers = VIEW_ALL_HOSTS,
+                           .from_ps = INT64_MIN,
+                           .to_ps = INT64_MAX,
+                           .with_async = true,
+                           .row = pass_row,
+                           .event = count_to_limit,
+                           .ctx = &n};
+    for (uint32_t i = 0; i < r->profile->n_traces; i++)
+        n += r->profile->traces[i]->n_events;
+    *small = n <= SENT_WHOLE;
+    n = 0;
+    if (*small && !view_walk(r, &v, e))
+        return false;
+    *small = *small && n <= SENT_WHOLE;
+    return true;
+}
+
 static bool read_resolution(const struct tool_request *r, struct asked *q, struct err *e)
 {
     const str text = tool_param(r, S("resolution"));
     double pixels = DEFAULT_RESOLUTION;
     int64_t from, to;
-    uint64_t n = 0;
+    bool small;
     if (text.n > 0 && (!str_to_f64(text, &pixels) || !(pixels >= 0 && pixels < 1e9)))
         return err_set(e, ERR_USAGE, "resolution '%.*s' is not a number of pixels", STR_ARG(text));
-    for (uint32_t i = 0; i < r->profile->n_traces; i++)
-        n += r->profile->traces[i]->n_events;
-    if (pixels == 0 || n <= SENT_WHOLE || q->single || q->prefix.n > 0 || !view_span(r, &from, &to))
+    if (pixels == 0 || q->single || q->prefix.n > 0)
+        return true;
+    if (!is_small(r, &small, e))
+        return false;
+    if (small || !view_span(r, &from, &to))
         return true;
     from = q->from_ps > from ? q->from_ps : from;
     to = q->to_ps < to ? q->to_ps : to;

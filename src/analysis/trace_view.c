@@ -16,7 +16,13 @@
 #define PLANES_PER_HOST 1000
 #define CUSTOM_PID 501
 #define HOST_PID 701
+#define NUMBERS_SPARE (1ull << 33) /* beyond all that is wanted */
 #define FLOWS_PER_HOST (1ull << 40)
+
+struct numbers { /* of processes, or of the threads of one */
+    struct map_u64_u32 used;
+    uint64_t n_spare;
+};
 
 struct walk {
     const struct tool_request *request;
@@ -30,10 +36,11 @@ struct walk {
     struct flows flows;
     struct hlo_index hlo;
     struct trace_visible visible;
-    struct memo shown;             /* whether the name is one to show */
-    struct map_u64_u32 pids, tids; /* in use */
-    struct map_u64_u32 roots;      /* root_key() to a root that has a group */
-    uint64_t first_uid;            /* of the line at hand */
+    struct memo shown; /* whether the name is one to show */
+    struct numbers pids, tids;
+    uint32_t n_host_planes, n_custom_planes; /* of the trace at hand */
+    struct map_u64_u32 roots;                /* root_key() to a root that has a group */
+    uint64_t first_uid;                      /* of the line at hand */
     bool stopped;
     struct derived_rows *derived; /* of the line at hand */
 };
@@ -396,12 +403,18 @@ static bool walk_steps(struct walk *w, const struct trace_plane *p, uint64_t pid
 
 /* ---- planes and lines ---- */
 
-/* The number wanted, or the next that is free. */
-static uint64_t take_number(struct map_u64_u32 *used, uint64_t wanted)
+static void numbers_clear(struct numbers *n)
 {
-    while (map_u64_u32_get(used, wanted) != NULL)
-        wanted++;
-    *map_u64_u32_put(used, wanted) = 1;
+    map_u64_u32_release(&n->used);
+    n->n_spare = 0;
+}
+
+/* The number wanted, or one that nobody wants: files may give the same id to a million lines. */
+static uint64_t take_number(struct numbers *n, uint64_t wanted)
+{
+    if (map_u64_u32_get(&n->used, wanted) != NULL)
+        wanted = NUMBERS_SPARE + n->n_spare++;
+    *map_u64_u32_put(&n->used, wanted) = 1;
     return wanted;
 }
 
@@ -410,11 +423,12 @@ static uint64_t plane_pid(struct walk *w, const struct trace_plane *p)
     const bool has_id = p->id >= 0 && p->id < CUSTOM_PID - 1;
     uint64_t wanted = has_id ? (uint64_t)p->id + 1 : 1;
     if (p->kind == TRACE_PLANE_HOST)
-        wanted = HOST_PID;
+        wanted = HOST_PID + w->n_host_planes++;
     else if (p->kind == TRACE_PLANE_CUSTOM)
-        wanted = CUSTOM_PID;
-    return (w->view->numbers == VIEW_ALL_HOSTS ? (w->host + 1ull) * PLANES_PER_HOST : 0) +
-           take_number(&w->pids, wanted);
+        wanted = CUSTOM_PID + w->n_custom_planes++;
+    if (w->view->numbers == VIEW_ALL_HOSTS)
+        wanted += (w->host + 1ull) * PLANES_PER_HOST;
+    return take_number(&w->pids, wanted);
 }
 
 struct stream {
@@ -473,7 +487,7 @@ static bool walk_plane(struct walk *w, const struct trace_plane *p)
     if (n == 0)
         return true;
     const uint64_t pid = plane_pid(w, p);
-    map_u64_u32_release(&w->tids);
+    numbers_clear(&w->tids);
     if (p->kind == TRACE_PLANE_GPU)
         return walk_gpu(w, p, pid);
     for (uint32_t l = p->first_line; l < p->first_line + p->n_lines; l++) {
@@ -489,6 +503,7 @@ static bool walk_trace(struct walk *w, const struct trace *t)
 {
     w->trace = t;
     w->first_uid = 0;
+    w->n_host_planes = w->n_custom_planes = 0;
     w->hlo = (struct hlo_index){0};
     bool ok = grouping_of(t, w->arena, &w->grouping, w->err) &&
               flows_of(t, &w->grouping, w->arena, &w->flows, w->err) &&
@@ -501,8 +516,7 @@ static bool walk_trace(struct walk *w, const struct trace *t)
         ok = walk_plane(w, &t->planes[k]);
     map_u64_u32_release(&w->roots);
     hlo_index_release(&w->hlo);
-    map_u64_u32_release(&w->pids);
-    map_u64_u32_release(&w->tids);
+    numbers_clear(&w->tids);
     return ok;
 }
 
@@ -522,6 +536,7 @@ bool view_walk(const struct tool_request *r, const struct view *v, struct err *e
         arena_release(&w->own);
     }
     ok = ok || (w->stopped && e->code == ERR_NONE);
+    numbers_clear(&w->pids);
     memo_release(&w->shown);
     trace_visible_release(&w->visible);
     map_free(w->derived);

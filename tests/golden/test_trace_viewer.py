@@ -122,6 +122,14 @@ def test_planes_of_one_id_are_told_apart(tmp_path):
     assert len(row_names(path)) == 6
 
 
+def test_processes_of_many_planes_are_told_apart(tmp_path):
+    """More planes than XProf has numbers for on one host."""
+    for host in "ab":
+        (tmp_path / f"{host}.xplane.pb").write_bytes(b"".join(
+            plane(f"/device:CUSTOM:{i}", {1: "x"}, ("a", 0, [event(1, 0, 5)])) for i in range(600)))
+    assert len({pid for pid, _ in row_names(tmp_path)}) == 1200
+
+
 def dropped(spans, resolution_ps):
     """The rule for one row without nesting, written a second time."""
     last = None
@@ -202,7 +210,8 @@ def test_the_table_counts_what_is_drawn(case, window):
 
 
 @needs_shared
-@pytest.mark.parametrize("tool", ["trace_viewer", "trace_viewer@"])
+@pytest.mark.parametrize("tool", ["trace_viewer", "trace_viewer@", "list_xplane_events", "aggregate_xplane_events",
+                                  "get_xspace_proto", "inspect_capture", "tool_names"])
 @pytest.mark.parametrize("case", ["gpu_a100_2hosts", "tpu_v6e_2core"])
 def test_two_passes_give_the_same_bytes(tool, case):
     assert ask(tool, XSPACE / case) == ask(tool, XSPACE / case)
