@@ -38,7 +38,8 @@ char *session_folder(struct server *s, str id, struct arena *a, struct err *e)
 
 struct parser_limits server_parser_limits(const struct server *s)
 {
-    return (struct parser_limits){.memory_bytes = s->parser_memory_bytes, .cpu_s = s->parser_cpu_s};
+    return (struct parser_limits){
+        .memory_bytes = s->parser_memory_bytes, .cpu_s = s->parser_cpu_s, .indexes = &s->indexes};
 }
 
 /* What a SESSION record of the run says about it. */
