@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels, device memory and CUDA graphs beside the truth of the generated profiles."""
 import collections
+import csv
 import json
 import os
 import pathlib
@@ -12,6 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 TACHO = os.environ.get("TACHO_BIN", str(ROOT / "build" / "tacho"))
 SHARED = pathlib.Path(os.environ.get("TACHO_SHARED", ROOT.parent / "shared"))
 XSPACE = SHARED / "data" / "xspace"
+REPORTS = sorted(SHARED.glob("data/kineto/*/*_perf_report_csvs/kernel_summary.csv"))
 GPU_CASES = sorted(p.parent.name for p in XSPACE.glob("gpu_*/truth.json")) if XSPACE.is_dir() else []
 
 needs_shared = pytest.mark.skipif(not XSPACE.is_dir(), reason=f"no profiles at {SHARED}: set TACHO_SHARED")
@@ -158,3 +160,26 @@ def test_custom_calls_of_a_tpu_beside_their_peaks():
         assert rows[name]["total_time_ps"] == time_ps
         assert rows[name]["compute_percent"] == pytest.approx(100 * flops / (time_ps / 1e12) / 918e12, rel=1e-9)
         assert rows[name]["memory_percent"] == pytest.approx(100 * n_bytes / (time_ps / 1e12) / 1638e9, rel=1e-9)
+
+
+@needs_shared
+@pytest.mark.parametrize("report", REPORTS, ids=lambda path: f"{path.parts[-3]}-{path.parts[-2][:8]}")
+def test_kernels_of_pytorch_as_tracelens_sums_them(report):
+    """Count, sum, shortest and longest of every kernel, in microseconds as the recorder wrote them."""
+    want = {}
+    for row in csv.DictReader(report.open()):
+        n, total, least, most = (float(row[f"Kernel duration (µs)_{key}"]) for key in ("count", "sum", "min", "max"))
+        was = want.get(row["Kernel name"], (0, 0, least, most))
+        want[row["Kernel name"]] = (was[0] + n, was[1] + total, min(was[2], least), max(was[3], most))
+    trace = report.parent.with_name(report.parent.name.replace("_perf_report_csvs", ".json.gz"))
+    got = {}
+    for row in rows_of(tool("kernel_stats", trace)):
+        least, most = row["min_time_ps"] / 1e6, row["max_time_ps"] / 1e6
+        was = got.get(row["kernel"], (0, 0, least, most))
+        got[row["kernel"]] = (was[0] + row["occurrences"], was[1] + row["total_time_ps"] / 1e6,
+                              min(was[2], least), max(was[3], most))
+        assert row["grid"] and row["block"]  # Kineto's arguments; ROCm's say no shared memory
+        assert (row["shared_memory_bytes"] is None) == ("mi300" in report.parts)
+    assert len(want) > 10 and got.keys() == want.keys()
+    for name, numbers in want.items():
+        assert got[name] == pytest.approx(numbers, rel=1e-9)
