@@ -8,6 +8,7 @@
 #include "analysis/memo.h"
 #include "analysis/op_graphs.h"
 #include "analysis/spans.h"
+#include "analysis/torch_launch.h"
 #include "base/buf.h"
 #include "base/limits.h"
 #include "model/trace_pick.h"
@@ -120,8 +121,10 @@ struct collector {
         seen; /* at most LIMIT_KERNEL_SHAPES of them: beyond, each event is parsed anew */
     struct key_map rows;
     struct hlo_index hlo;
-    uint64_t n_events;     /* that are kernels */
-    struct memo is_kernel; /* by name */
+    uint64_t n_events;         /* that are kernels */
+    struct memo is_kernel;     /* by name */
+    struct grouping *grouping; /* of the trace at hand; NULL: it shows no operator of PyTorch */
+    struct torch_launches operators;
 };
 
 static str text_of(const struct trace_stat *event, const struct trace_event_metadata *md,
@@ -300,15 +303,29 @@ static bool is_kernel(struct collector *c, const struct trace_line *line,
     return *known == YES;
 }
 
-static bool collect_event(struct collector *c, const struct trace_line *line,
-                          const struct trace_event *ev, struct trace_picker *p)
+/* The operator of PyTorch that launched the event, for one that names no operation itself. */
+static str launched_by(const struct collector *c, uint32_t line_index, uint64_t event)
 {
+    const struct torch_launch *x =
+        c->grouping == NULL
+            ? NULL
+            : torch_launches_find(&c->operators, launch_at(c->grouping, line_index, event));
+    return x == NULL ? (str){0} : x->name;
+}
+
+static bool collect_event(struct collector *c, uint32_t line_index,
+                          const struct trace_cursor *cursor, struct trace_picker *p)
+{
+    const struct trace_line *line = &c->trace->lines[line_index];
+    const struct trace_event *ev = &cursor->event;
     uint32_t row = 0;
     if (!is_kernel(c, line, ev))
         return true;
     if (!trace_pick(p, ev, c->err))
         return false;
-    const struct raw r = raw_of(c, line, ev, p->values);
+    struct raw r = raw_of(c, line, ev, p->values);
+    if (r.hlo_op.n == 0 && r.framework_op.n == 0 && !r.has_graph)
+        r.framework_op = launched_by(c, line_index, cursor->index);
     if (!row_of(c, &r, &row))
         return false;
     struct kernel *k = &c->out->items[row];
@@ -326,16 +343,29 @@ static bool collect_line(struct collector *c, uint32_t line_index)
     bool ok = true;
     trace_picker_init(&p, c->trace, line_index, asked_names, ASKED);
     for (trace_cursor_init_work(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);)
-        ok = collect_event(c, &c->trace->lines[line_index], &cursor.event, &p);
+        ok = collect_event(c, line_index, &cursor, &p);
     trace_cursor_release(&cursor);
     trace_picker_release(&p);
     return ok && trace_cursor_ok(&cursor, c->err);
 }
 
+/* Which operators launched what, where there are any. */
+static bool find_operators(struct collector *c)
+{
+    c->grouping = NULL;
+    if (!torch_may_launch(c->trace))
+        return true;
+    c->grouping = ARENA_NEW(c->arena, struct grouping);
+    if (c->grouping == NULL)
+        return arena_full(c->arena, c->err);
+    return grouping_of(c->trace, c->arena, c->grouping, c->err) &&
+           torch_launches_of(&c->operators, c->trace, c->grouping, c->arena, c->err);
+}
+
 static bool collect_trace(struct collector *c)
 {
     const struct trace *t = c->trace;
-    if (!hlo_index_add(&c->hlo, t, c->arena, c->err))
+    if (!hlo_index_add(&c->hlo, t, c->arena, c->err) || !find_operators(c))
         return false;
     for (uint32_t i = 0; i < t->n_planes; i++) {
         const struct trace_plane *p = &t->planes[i];

@@ -33,8 +33,8 @@ struct kernel_times {
 
 struct kernel {
     str name;
-    str op; /* framework name (of the HLO, where that is there), else HLO operation, else "CUDA graph 11";
-             * empty = unknown */
+    str op; /* framework name (of the HLO, where that is there), else HLO operation, else "CUDA graph 11", else
+             * the operator of PyTorch that launched it; empty = unknown */
     struct kernel_launch launch;
     struct kernel_times times;
     struct kernel_times xprof; /* as XProf counts: each event's whole nanoseconds, none below one */

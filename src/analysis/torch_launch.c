@@ -90,6 +90,19 @@ static bool read_thread(struct reader *r, uint32_t line)
     return ok && trace_cursor_ok(&c, r->err);
 }
 
+static bool may_show(const struct trace_plane *p)
+{
+    return p->kind == TRACE_PLANE_HOST && spans_plane_names(p, asked_names[CATEGORY]);
+}
+
+bool torch_may_launch(const struct trace *t)
+{
+    for (uint32_t i = 0; i < t->n_planes; i++)
+        if (may_show(&t->planes[i]))
+            return true;
+    return false;
+}
+
 bool torch_launches_of(struct torch_launches *out, const struct trace *t, const struct grouping *g,
                        struct arena *a, struct err *e)
 {
@@ -102,7 +115,7 @@ bool torch_launches_of(struct torch_launches *out, const struct trace *t, const 
         out->of_launch[i] = UINT32_MAX;
     for (uint32_t i = 0; i < t->n_planes; i++) {
         const struct trace_plane *p = &t->planes[i];
-        if (p->kind != TRACE_PLANE_HOST || !spans_plane_names(p, asked_names[CATEGORY]))
+        if (!may_show(p))
             continue;
         for (uint32_t l = p->first_line; l < p->first_line + p->n_lines; l++)
             if (g->first_node[l] != GROUP_NO_NODE && !read_thread(&r, l))

@@ -29,6 +29,8 @@ struct torch_launches {
     uint32_t n_launches;
 };
 
+/* False where no thread of the host shows an operator: nothing was launched by one. */
+bool torch_may_launch(const struct trace *t);
 MUST_CHECK bool torch_launches_of(struct torch_launches *out, const struct trace *t,
                                   const struct grouping *g, struct arena *a, struct err *e);
 /* NULL: it was launched outside of any operator, or by nobody knows whom (GROUP_NO_LAUNCH). */

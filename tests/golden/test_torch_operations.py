@@ -176,3 +176,25 @@ def test_operators_on_the_host_beside_a_gpu(case):
     for name, (count, _, total_ps) in want.items():
         assert rows[name]["occurrences"] == count
         assert rows[name]["total_time_ps"] == pytest.approx(total_ps, abs=1000 * count)
+
+
+@each_gpu_case
+def test_kernels_by_the_operator_that_launched_them(case):
+    """TraceLens' kernel_summary: a row for each operator, kernel and stream."""
+    reports = case.with_name(case.name.removesuffix(".json.gz") + "_perf_report_csvs")
+    want = collections.defaultdict(lambda: [0, 0.0])
+    for row in csv.DictReader((reports / "kernel_summary.csv").open()):
+        sums = want[row["Parent cpu_op"], row["Kernel name"]]
+        sums[0] += int(float(row["Kernel duration (µs)_count"]))
+        sums[1] += float(row["Kernel duration (µs)_sum"]) * 1e6
+    got = collections.defaultdict(lambda: [0, 0])
+    table = document(case, "tool", "kernel_stats")
+    for row in rows_of(table.get("tables", [table])[0]):
+        sums = got[row["operation"], row["kernel"]]
+        sums[0] += row["occurrences"]
+        sums[1] += row["total_time_ps"]
+    copies = {key for key in want if key[1].startswith(("Memcpy", "Memset"))}  # ours are in the tool of copies
+    assert got.keys() == want.keys() - copies
+    for key, (count, total_ps) in got.items():
+        assert count == want[key][0]
+        assert total_ps == pytest.approx(want[key][1], abs=2000 * count), key
