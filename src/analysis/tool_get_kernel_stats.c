@@ -1,160 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* get_kernel_stats, a command of XProf: time of the devices by the name of what ran: kernels and copies
- * of a GPU's streams, operations of a TPU core (one that encloses others with all its time). */
-#include <stdlib.h>
-
-#include "analysis/spans.h"
+/* get_kernel_stats, a command of XProf: time of the devices by the name of what ran (kernel_times.h). */
+#include "analysis/kernel_times.h"
 #include "analysis/tool.h"
 #include "analysis/xprof_cli.h"
-#include "base/map.h"
-#include "model/trace_pick.h"
 
 #define DEFAULT_LIMIT 10
-#define ROW_UNKNOWN UINT32_MAX
-
-struct named_time {
-    str name;
-    uint64_t count, total_ps;
-};
-
-MAP_DEFINE(name_map, str, uint32_t, str_hash, str_eq);
-
-struct collector {
-    struct arena *arena;
-    struct err *err;
-    const struct trace *trace;
-    str wanted; /* one name; empty: all */
-    struct named_time *rows;
-    uint32_t n_rows, capacity;
-    struct name_map by_name;
-    uint32_t *row_of_metadata; /* of the plane at hand; the last is for unknown metadata */
-};
-
-static bool row_of(struct collector *c, str name, uint32_t *row)
-{
-    const uint32_t *at = name_map_get(&c->by_name, name);
-    if (at != NULL) {
-        *row = *at;
-        return true;
-    }
-    if (!ARENA_PUSH(c->arena, c->rows, c->n_rows, c->capacity))
-        return arena_full(c->arena, c->err);
-    c->rows[c->n_rows - 1].name = arena_str(c->arena, name);
-    if (name.n > 0 && c->rows[c->n_rows - 1].name.p == NULL)
-        return arena_full(c->arena, c->err);
-    *row = c->n_rows - 1;
-    *name_map_put(&c->by_name, c->rows[*row].name) = *row;
-    return true;
-}
-
-static str own_name(const struct trace_event_metadata *md)
-{
-    return md == NULL ? S("?") : md->name;
-}
-
-static bool collect_event(struct collector *c, const struct trace_line *line,
-                          const struct trace_event *ev, const struct trace_stat *framework)
-{
-    const struct trace_event_metadata *md = trace_event_meta(c->trace, line, ev);
-    const uint32_t n = c->trace->planes[line->plane_index].n_event_metadata;
-    uint32_t *known = &c->row_of_metadata[md == NULL ? n : ev->metadata_index];
-    str name = {0};
-    uint32_t row = *known;
-    if (trace_stat_str(framework, &name) && name.n > 0) {
-        if (!row_of(c, name, &row))
-            return false;
-    } else if (row == ROW_UNKNOWN) {
-        if (!row_of(c, own_name(md), &row))
-            return false;
-        *known = row;
-    }
-    c->rows[row].count += ev->num_occurrences > 0 ? ev->num_occurrences : 1;
-    c->rows[row].total_ps += ev->dur_ps;
-    return true;
-}
-
-static bool collect_line(struct collector *c, uint32_t line_index)
-{
-    static const str asked[] = {STR_INIT("tf_op_name")};
-    struct trace_cursor cursor;
-    struct trace_picker p;
-    bool ok = true;
-    trace_picker_init(&p, c->trace, line_index, asked, 1);
-    for (trace_cursor_init_work(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);)
-        ok = trace_pick(&p, &cursor.event, c->err) &&
-             collect_event(c, &c->trace->lines[line_index], &cursor.event, &p.values[0]);
-    trace_cursor_release(&cursor);
-    trace_picker_release(&p);
-    return ok && trace_cursor_ok(&cursor, c->err);
-}
-
-/* Lines of the parts of a kernel ("LLO Ops") lie within those of the kernel. */
-static bool has_kernels(const struct trace *t, uint32_t line)
-{
-    return spans_is_work_line(t, line) ||
-           (t->planes[t->lines[line].plane_index].kind == TRACE_PLANE_TPU &&
-            str_eq_nocase(t->lines[line].name, S("Pallas")));
-}
-
-static bool collect_plane(struct collector *c, const struct trace_plane *p)
-{
-    if (p->kind != TRACE_PLANE_GPU && p->kind != TRACE_PLANE_TPU)
-        return true;
-    c->row_of_metadata = ARENA_ARRAY(c->arena, uint32_t, (size_t)p->n_event_metadata + 1);
-    if (c->row_of_metadata == NULL)
-        return arena_full(c->arena, c->err);
-    for (uint32_t i = 0; i <= p->n_event_metadata; i++)
-        c->row_of_metadata[i] = ROW_UNKNOWN;
-    for (uint32_t l = p->first_line; l < p->first_line + p->n_lines; l++)
-        if (has_kernels(c->trace, l) && !collect_line(c, l))
-            return false;
-    return true;
-}
-
-static int by_time(const void *x, const void *y)
-{
-    const struct named_time *a = x, *b = y;
-    if (a->total_ps != b->total_ps)
-        return a->total_ps > b->total_ps ? -1 : 1;
-    return str_cmp(a->name, b->name);
-}
-
-static bool collect(const struct tool_request *r, struct arena *a, struct collector *c,
-                    struct err *e)
-{
-    *c = (struct collector){.arena = a, .err = e, .wanted = tool_param(r, S("kernel_name"))};
-    bool ok = true;
-    for (uint32_t i = 0; ok && i < r->profile->n_traces; i++) {
-        c->trace = r->profile->traces[i];
-        for (uint32_t k = 0; ok && k < c->trace->n_planes; k++)
-            ok = collect_plane(c, &c->trace->planes[k]);
-    }
-    name_map_release(&c->by_name);
-    if (c->n_rows > 1)
-        qsort(c->rows, c->n_rows, sizeof *c->rows, by_time);
-    return ok;
-}
 
 /* The rows asked for: those of a name, else the first of them. */
-static bool keep_asked(const struct tool_request *r, struct collector *c, struct err *e)
+static bool keep_asked(const struct tool_request *r, struct kernel_times *c, struct err *e)
 {
-    const str text = tool_param(r, S("limit"));
+    const str text = tool_param(r, S("limit")), wanted = tool_param(r, S("kernel_name"));
     int64_t limit = DEFAULT_LIMIT;
     if (text.n > 0 && !str_to_i64(text, &limit))
         return err_set(e, ERR_USAGE, "limit is a count, not '%.*s'", STR_ARG(text));
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < c->n_rows; i++)
-        if (c->wanted.n == 0 ? limit <= 0 || kept < limit : str_eq(c->rows[i].name, c->wanted))
-            c->rows[kept++] = c->rows[i];
-    c->n_rows = kept;
+    for (uint32_t i = 0; i < c->n; i++)
+        if (wanted.n == 0 ? limit <= 0 || kept < limit : str_eq(c->items[i].name, wanted))
+            c->items[kept++] = c->items[i];
+    c->n = kept;
     return true;
 }
 
 static bool get_kernel_stats_run(const struct tool_request *r, struct arena *a, struct table **out,
                                  struct err *e)
 {
-    struct collector c;
-    if (!collect(r, a, &c, e) || !keep_asked(r, &c, e))
+    struct kernel_times c;
+    if (!kernel_times_of(r->profile, a, &c, e) || !keep_asked(r, &c, e))
         return false;
     struct table *t = *out = table_new(a, S("get_kernel_stats"), S("Kernels by name"));
     if (t == NULL)
@@ -163,59 +34,36 @@ static bool get_kernel_stats_run(const struct tool_request *r, struct arena *a, 
     table_column(t, S("occurrences"), S("Count"), CELL_U64, S(""));
     table_column(t, S("total_time_ps"), S("Total time"), CELL_U64, S("ps"));
     table_column(t, S("average_time_ps"), S("Average"), CELL_F64, S("ps"));
-    for (uint32_t i = 0; i < c.n_rows; i++) {
+    for (uint32_t i = 0; i < c.n; i++) {
         struct cell *row = table_row(t);
         if (row == NULL)
             break;
-        row[0] = cell_text(c.rows[i].name);
-        row[1] = cell_u64(c.rows[i].count);
-        row[2] = cell_u64(c.rows[i].total_ps);
-        row[3] = cell_f64((double)c.rows[i].total_ps / (double)c.rows[i].count);
+        row[0] = cell_text(c.items[i].name);
+        row[1] = cell_u64(c.items[i].count);
+        row[2] = cell_u64(c.items[i].total_ps);
+        row[3] = cell_f64((double)c.items[i].total_ps / (double)c.items[i].count);
     }
     return true;
 }
 
 /* --- XProf's form ---------------------------------------------------------------------------- */
 
-/* "fusion.668" of "fusion.668: …" and of "%fusion.668 = …": up to the first colon or space. */
-static str canonical_name(str name)
-{
-    str head = str_trim(name), rest;
-    (void)str_cut(head, ':', &head, &rest);
-    (void)str_cut(str_trim(head), ' ', &head, &rest);
-    return head;
-}
-
 static bool get_kernel_stats_xprof(const struct tool_request *r, struct arena *a, struct buf *out,
                                    struct err *e)
 {
-    struct collector c;
+    struct kernel_times c;
     struct json j;
-    if (!collect(r, a, &c, e) || !keep_asked(r, &c, e))
+    if (!kernel_times_of(r->profile, a, &c, e) || !keep_asked(r, &c, e))
         return false;
     json_init_buf(&j, out);
-    if (c.n_rows == 0) {
+    if (c.n == 0) {
         xprof_cli_begin(&j, r);
         json_kcstr(&j, "info", "No kernel stats found");
         return xprof_cli_end(&j, e);
     }
     json_array(&j);
-    for (uint32_t i = 0; i < c.n_rows; i++) {
-        const struct named_time *row = &c.rows[i];
-        const str canonical = canonical_name(row->name);
-        json_object(&j);
-        json_kstr(&j, "kernel_name", row->name);
-        json_kstr(&j, "canonical_name", canonical);
-        json_kstr(&j, "short_name", canonical);
-        json_kstr(&j, "hlo_op_name", canonical);
-        json_kstr(&j, "raw_name", row->name);
-        xprof_cli_number(&j, "total_duration_us", (double)row->total_ps / 1e6, 4);
-        json_ku64(&j, "execution_count", row->count);
-        xprof_cli_number(&j, "avg_duration_us", (double)row->total_ps / 1e6 / (double)row->count,
-                         4);
-        json_kbool(&j, "is_intra_kernel_region", false);
-        json_end(&j);
-    }
+    for (uint32_t i = 0; i < c.n; i++)
+        kernel_time_put(&j, &c.items[i]);
     json_end(&j);
     return json_done(&j, e);
 }

@@ -453,3 +453,45 @@ def test_the_host_binds_where_even_the_busiest_device_waits(case):
     mxu, hbm = host.get("matrix_unit_utilization_percent"), host.get("hbm_utilization_percent")
     assert metrics["mxu_idleness_percent"] == (None if mxu is None else 100 - mxu)
     assert metrics["hbm_bandwidth_utilization_percent"] == hbm
+
+
+@needs_shared
+@pytest.mark.parametrize("case", [*TPU, *GPU])
+def test_device_time_is_what_the_lines_of_each_device_cover(case):
+    lines_ps, total, custom, kernels = {}, 0, 0, 0
+    for path in files_of(case):
+        for plane, lines in line_events(path):
+            if not plane.startswith("/device:"):
+                continue
+            work = []
+            for name, events in lines.items():
+                spans = [(begin, end) for begin, end, _ in events]
+                if not name.startswith("_"):
+                    lines_ps[name] = lines_ps.get(name, 0) + dump.union_ps(spans)
+                if name == "XLA Ops" or name.startswith("Stream"):
+                    work += spans
+                    kernels += sum(end - begin for begin, end in spans) if "GPU" in plane else dump.union_ps(spans)
+            total += dump.union_ps(work)
+    custom = sum(op["self_ps"] for host in truth_of(case)["hosts"] for core in host["cores"] for op in core["ops"]
+                 if op["category"] == "custom-call")
+    doc = answer("get_device_time_attribution", case, "limit=-1")
+    assert doc["total_device_duration_ns"] == round(total / 1e3)
+    assert doc["by_line_duration_ns"] == {name: round(ps / 1e3) for name, ps in lines_ps.items()}
+    assert doc["total_duration_us_all_records"] == pytest.approx(kernels / 1e6, abs=5.1e-5)
+    if case.startswith("tpu"):
+        assert doc["custom_call_duration_us"] == pytest.approx(custom / 1e6, abs=5.1e-4)
+    assert len(doc["kernel_records"]) == doc["total_records"] == doc["returned_records"] and not doc["truncated"]
+    values = table_rows("get_device_time_attribution", XSPACE / case)[1]
+    assert values["device_time_ps"] == total
+
+
+@needs_shared
+@pytest.mark.parametrize("tool", ["overview_page", "input_pipeline_analyzer", "pod_viewer", "get_overview",
+                                  "get_kpi_metrics", "get_step_trace", "get_hosts", "check_host_boundness",
+                                  "get_device_time_attribution", "analyze_async_overlap"])
+@pytest.mark.parametrize("case", ["tpu_v5e_no_while", "gpu_a100_2hosts", "cpu_two_hosts"])
+def test_two_passes_give_the_same_bytes(tool, case):
+    for form in ("--xprof", "--json", "--csv"):
+        command = [TACHO, "tool", tool, XSPACE / case, form]
+        first, second = (subprocess.run(command, capture_output=True, check=True).stdout for _ in range(2))
+        assert first and first == second
