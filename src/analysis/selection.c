@@ -53,19 +53,53 @@ static bool not_found(const struct names *n, str asked, const char *what, const 
 
 /* --- hosts ------------------------------------------------------------------------------------ */
 
+static bool is_host(const struct trace *t, str name)
+{
+    return str_eq(name, t->host) || str_eq(name, trace_target(t));
+}
+
+/* The whole is one name, or else a list of them. */
+static bool is_one_of(const struct trace *t, str list)
+{
+    str name, rest = list;
+    if (is_host(t, list))
+        return true;
+    while (str_cut(rest, ',', &name, &rest))
+        if (is_host(t, name))
+            return true;
+    return false;
+}
+
+/* The first name of the list that is no host's, or an empty one. */
+static str unknown_host(str list, const struct profile *p)
+{
+    str name, rest = list;
+    for (uint32_t i = 0; i < p->n_traces; i++)
+        if (is_host(p->traces[i], list))
+            return (str){0};
+    while (str_cut(rest, ',', &name, &rest)) {
+        bool known = false;
+        for (uint32_t i = 0; i < p->n_traces && !known; i++)
+            known = is_host(p->traces[i], name);
+        if (!known)
+            return name.n > 0 ? name : list;
+    }
+    return (str){0};
+}
+
 static bool keep_hosts(str host, const struct profile *p, struct profile *view, struct err *e)
 {
     struct names names = {0};
+    const bool all = host.n == 0 || str_eq(host, S("ALL_HOSTS"));
     view->n_traces = 0;
     for (uint32_t i = 0; i < p->n_traces; i++) {
         struct trace *t = p->traces[i];
-        const str target = trace_target(t);
-        names_add(&names, t->host.n > 0 ? t->host : target);
-        if (host.n == 0 || str_eq(host, S("ALL_HOSTS")) || str_eq(host, t->host) ||
-            str_eq(host, target))
+        names_add(&names, t->host.n > 0 ? t->host : trace_target(t));
+        if (all || is_one_of(t, host))
             view->traces[view->n_traces++] = t;
     }
-    return view->n_traces > 0 || host.n == 0 || not_found(&names, host, "host", "hosts", e);
+    const str unknown = all ? (str){0} : unknown_host(host, p);
+    return unknown.n == 0 || not_found(&names, unknown, "host", "hosts", e);
 }
 
 /* --- devices ---------------------------------------------------------------------------------- */

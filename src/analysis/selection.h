@@ -2,7 +2,8 @@
 /* Part of a profile: some hosts, one device, some steps. Every tool takes these parameters; they are
  * applied here, before the tool runs, by a view of the profile that shows the rest of it no more:
  *
- *   host    traces of other hosts are left out ("h1", or the target "h1.3"; "ALL_HOSTS": all)
+ *   host    traces of other hosts are left out ("h1", or the target "h1.3"; several with commas
+ *           between; "ALL_HOSTS": all)
  *   device  planes of other devices are empty ("GPU:3", "TPU:0" with its SparseCores, or a plane's
  *           whole name); the host's planes stay
  *   steps   "3" or "3..7": of each line the events that start in those steps, a device's lines cut

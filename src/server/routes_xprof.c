@@ -209,43 +209,26 @@ bool route_xprof_modules(struct server *s, struct http_request *req, struct http
     return path != NULL && profile_task_run(path, &limits, module_names, NULL, &resp->body, e);
 }
 
-/* `host`, or `hosts` of one name; ALL_HOSTS and all their names are the whole session. */
-static bool asked_host(struct server *s, str id, struct http_request *req, str *host, struct err *e)
+/* `host`, or `hosts`, names with commas between; ALL_HOSTS is the whole session. */
+static str asked_hosts(const struct http_request *req)
 {
-    struct store_target *targets;
-    uint32_t n, named = 0;
-    str head, rest = http_query(req, "hosts");
-    *host = http_query(req, "host");
-    if (str_eq(*host, S(ALL_HOSTS)))
-        *host = (str){0};
-    if (rest.n == 0 || host->n > 0)
-        return true;
-    const str all = rest;
-    while (str_cut(rest, ',', &head, &rest))
-        named++;
-    if (named == 1) {
-        *host = str_eq(head, S(ALL_HOSTS)) ? (str){0} : head;
-        return true;
-    }
-    return s->meta->ops->targets(s->meta, id, &req->arena, &targets, &n, e) &&
-           (named == n ||
-            err_set(e, ERR_USAGE, "hosts '%.*s' are neither one nor all %u", STR_ARG(all), n));
+    const str host = http_query(req, "host");
+    const str names = host.n > 0 ? host : http_query(req, "hosts");
+    return str_eq(names, S(ALL_HOSTS)) ? (str){0} : names;
 }
 
 /* The tool's own parameters of the request, and the host. */
-static bool tool_params(struct server *s, str id, const struct tool *tool, struct http_request *req,
-                        struct tool_param **out, uint32_t *n, struct err *e)
+static bool tool_params(const struct tool *tool, struct http_request *req, struct tool_param **out,
+                        uint32_t *n, struct err *e)
 {
     struct tool_param *p = ARENA_ARRAY(&req->arena, struct tool_param, req->n_query + 1);
-    str host;
+    const str hosts = asked_hosts(req);
     *n = 0;
     *out = p;
     if (p == NULL)
         return arena_full(&req->arena, e);
-    if (!asked_host(s, id, req, &host, e))
-        return false;
-    if (host.n > 0)
-        p[(*n)++] = (struct tool_param){S("host"), host};
+    if (hosts.n > 0)
+        p[(*n)++] = (struct tool_param){S("host"), hosts};
     for (uint32_t i = 0; i < req->n_query; i++)
         if (!str_eq(req->query[i].name, S("host")) && req->query[i].value.n > 0 &&
             tool_has_param(tool, req->query[i].name))
@@ -269,7 +252,7 @@ static bool answer_data(struct server *s, struct http_request *req, enum tool_fo
     const char *path = id.n == 0 ? NULL : session_folder(s, id, &req->arena, e);
     const struct parser_limits limits = server_parser_limits(s);
     resp->content_type = format == TOOL_CSV ? "text/csv; charset=utf-8" : "application/json";
-    return path != NULL && tool_params(s, id, tool, req, &params, &n, e) &&
+    return path != NULL && tool_params(tool, req, &params, &n, e) &&
            profile_task_tool(path, &limits, tool, params, n, format, &resp->body, e);
 }
 

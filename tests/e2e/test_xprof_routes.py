@@ -156,7 +156,7 @@ def test_what_is_not_there_is_said(server):
     assert ask(server, "data?run=first/s1")[0] == 404
     assert ask(server, "data?tag=overview_page")[0] == 400
     assert ask(server, "data?run=first/s1&tag=trace_viewer@&host=nobody")[0] == 404
-    assert ask(server, "data?run=second/s2&tag=trace_viewer@&hosts=a,b,c")[0] == 400
+    assert ask(server, "data?run=second/s2&tag=trace_viewer@&hosts=a,b,c")[0] == 404
     assert ask(server, "data?run=first/s1&tag=trace_viewer@&format=pb")[0] == 400
     assert ask(server, "data?run=first/s1&tag=trace_viewer@&resolution=many")[0] == 400
     for path in ("capture_profile?service_addr=localhost:1", "generate_cache", "nothing", "data/../data"):

@@ -102,6 +102,19 @@ def test_a_device_on_any_host_counts(tmp_path):
     assert "kernel_stats" in tool("tool_names", tmp_path, flag="--xprof")
 
 
+def test_several_hosts_are_asked_for(tmp_path):
+    for host in "abc":
+        (tmp_path / f"{host}.xplane.pb").write_bytes(plane("/host:CPU", {1: "x"}, ("t", 1, [event(1, 0, 5)])))
+
+    def hosts(asked):
+        return [row["host"] for row in rows("list_xplane_events", tmp_path, f"host={asked}")]
+    assert hosts("a,c") == hosts("c,a") == ["a", "c"] and hosts("b") == ["b"] and hosts("ALL_HOSTS") == list("abc")
+    for wrong, named in (("a,d", "d"), ("a,,b", "a,,b"), (",", ",")):
+        run = subprocess.run([TACHO, "tool", "list_xplane_events", tmp_path, f"host={wrong}"], capture_output=True,
+                             text=True, check=False)
+        assert run.returncode == 3 and f"no host '{named}'" in run.stderr
+
+
 def test_a_gpu_that_ran_nothing_has_no_kernels(tmp_path):
     (tmp_path / "a.xplane.pb").write_bytes(plane("/device:GPU:0", {1: "x"}))
     assert "kernel_stats" not in tool("tool_names", tmp_path, flag="--xprof")
