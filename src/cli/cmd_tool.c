@@ -3,6 +3,7 @@
 #include "base/limits.h"
 #include "cli/parser_out.h"
 #include "cli/profile_limits.h"
+#include "cli/session_arg.h"
 #include "cli/table_out.h"
 #include "jobs/profile_task.h"
 
@@ -74,14 +75,15 @@ static bool tool_answer(struct cli *cli, const struct tool *tool, int argc, char
                         struct arena *a, struct err *e)
 {
     struct tool_param *params;
+    const char *path = NULL;
     const bool has_profile = argc > 2 && !(tool->functions->needs_none && strchr(argv[2], '='));
     const int first = has_profile ? 3 : 2;
     if (!has_profile && !tool->functions->needs_none)
         return err_set(e, ERR_USAGE, "tacho tool %s needs a PROFILE", tool->name);
-    if (!params_take(a, argc - first, argv + first, &params, e))
+    if (!params_take(a, argc - first, argv + first, &params, e) ||
+        (has_profile && !session_arg_profile(cli, a, argv[2], &path, e)))
         return false;
-    return tool_run_and_print(cli, tool, has_profile ? argv[2] : NULL, params,
-                              (uint32_t)(argc - first), e);
+    return tool_run_and_print(cli, tool, path, params, (uint32_t)(argc - first), e);
 }
 
 bool cmd_tool(struct cli *cli, int argc, char **argv, struct err *e)
