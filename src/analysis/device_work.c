@@ -412,14 +412,6 @@ bool work_each(const struct work_device *d, work_fn fn, void *ctx, struct err *e
     return ok;
 }
 
-uint64_t work_cohort(const struct work_device *d)
-{
-    uint64_t hash = d->n_names;
-    for (uint32_t i = 0; i < d->n_names; i++) /* by hash: in the same order everywhere */
-        hash = map_hash_u64(hash ^ d->names[i].hash);
-    return hash;
-}
-
 /* ---- together ---- */
 
 static int by_hash(const void *x, const void *y)

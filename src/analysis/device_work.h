@@ -76,8 +76,6 @@ enum work_kind work_kind_on_cpu(const struct trace_stat *values, str name);
 typedef bool (*work_fn)(void *ctx, uint32_t line_index, const struct trace_cursor *c,
                         enum work_kind kind, struct err *e);
 MUST_CHECK bool work_each(const struct work_device *d, work_fn fn, void *ctx, struct err *e);
-/* Equal where devices compute the same: operations of the same names. Only such may be compared. */
-uint64_t work_cohort(const struct work_device *d);
 /* "all-reduce" of "%all-reduce-start.3 = …" and of "all_reduce"; empty when it is no collective. */
 str work_collective(str name);
 /* "all-reduce" of "ncclDevKernel_AllReduce_Sum_f32_RING_LL(…)"; also "broadcast", "reduce", "send-recv". */

@@ -4,7 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define ALIKE 0.9          /* share of calls that two devices of a cohort have in common */
+#include "analysis/cohort.h"
+
 #define OUTLIER_Z 3.5      /* of five and more */
 #define LEAST_SHARE 0.01   /* of a step: less names nobody */
 #define OUTLIER_RATIO 1.10 /* of three or four */
@@ -43,40 +44,21 @@ double rank_z(double x, double median, double mad)
 
 /* ---- cohorts ---- */
 
-/* Calls a step that two devices have in common, over all that one of them has. Both by hash. */
-static double likeness(const struct budget_device *x, const struct budget_device *y)
+static bool find_cohorts(struct rank_compare *r, struct arena *a)
 {
-    const struct work_device *a = x->device, *b = y->device;
-    const double steps_a = x->n_steps, steps_b = y->n_steps;
-    double both = 0, either = 0;
-    for (uint32_t i = 0, k = 0; i < a->n_names || k < b->n_names;) {
-        const bool has_a =
-            i < a->n_names && (k >= b->n_names || a->names[i].hash <= b->names[k].hash);
-        const bool has_b =
-            k < b->n_names && (i >= a->n_names || b->names[k].hash <= a->names[i].hash);
-        const double of_a = has_a ? (double)a->names[i].count / steps_a : 0;
-        const double of_b = has_b ? (double)b->names[k].count / steps_b : 0;
-        both += fmin(of_a, of_b);
-        either += fmax(of_a, of_b);
-        i += has_a;
-        k += has_b;
+    const uint32_t n = r->budget.work.n;
+    uint32_t *cohort = ARENA_ARRAY(a, uint32_t, n);
+    uint32_t *sizes = ARENA_ARRAY(a, uint32_t, n);
+    if ((cohort == NULL || sizes == NULL) && n > 0)
+        return false;
+    r->n_cohorts = cohorts_of(&r->budget, cohort);
+    for (uint32_t i = 0; i < n; i++)
+        sizes[cohort[i]]++;
+    for (uint32_t i = 0; i < n; i++) {
+        r->rows[i].cohort = cohort[i];
+        r->rows[i].cohort_size = sizes[cohort[i]];
     }
-    return either > 0 ? both / either : 1; /* XLA:CPU's devices run one program */
-}
-
-/* Each joins the cohort of the first that is like it. */
-static void find_cohorts(struct rank_compare *r)
-{
-    const struct step_budget *b = &r->budget;
-    for (uint32_t i = 0; i < b->work.n; i++) {
-        uint32_t k = 0;
-        while (k < i && likeness(&b->devices[k], &b->devices[i]) < ALIKE)
-            k++;
-        r->rows[i].cohort = k < i ? r->rows[k].cohort : r->n_cohorts++;
-    }
-    for (uint32_t i = 0; i < b->work.n; i++)
-        for (uint32_t k = 0; k < b->work.n; k++)
-            r->rows[i].cohort_size += r->rows[k].cohort == r->rows[i].cohort;
+    return true;
 }
 
 /* ---- values ---- */
@@ -208,9 +190,8 @@ bool rank_compare_of(const struct profile *p, struct arena *a, struct rank_compa
         return arena_full(a, e);
     for (uint32_t i = 0; i < n; i++)
         take_budget(&out->rows[i], &out->budget.devices[i]);
-    if (!take_waits(out, a))
+    if (!take_waits(out, a) || !find_cohorts(out, a))
         return arena_full(a, e);
-    find_cohorts(out);
     for (uint32_t cohort = 0; cohort < out->n_cohorts; cohort++)
         for (uint32_t part = 0; part < RANK_PARTS; part++)
             compare(out, cohort, (enum rank_part)part, values);

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "analysis/cohort.h"
 #include "base/limits.h"
 
 struct builder {
@@ -11,6 +12,7 @@ struct builder {
     struct arena *arena;
     struct err *err;
     struct what_if *out;
+    uint32_t *cohorts; /* of each device */
 };
 
 /* --- what it took ----------------------------------------------------------------------------- */
@@ -91,7 +93,6 @@ static bool add_rows(struct builder *b, uint32_t device, const uint64_t *took_ps
 {
     const struct budget_device *d = &b->budget->devices[device];
     struct what_if *out = b->out;
-    const uint64_t cohort = work_cohort(d->device);
     for (uint32_t i = 0; i < d->n_steps; i++) {
         if (!d->steps[i].is_complete)
             continue;
@@ -100,7 +101,7 @@ static bool add_rows(struct builder *b, uint32_t device, const uint64_t *took_ps
         out->rows[out->n_rows - 1] =
             (struct what_if_row){.device = d,
                                  .step = &d->steps[i],
-                                 .cohort = cohort,
+                                 .cohort = b->cohorts[device],
                                  .now_ps = took_ps[i],
                                  .step_ps = d->steps[i].end_ps - d->steps[i].begin_ps};
     }
@@ -232,8 +233,11 @@ static bool sum_steps(struct builder *b, uint64_t *values)
 bool what_if_of(const struct step_budget *budget, const struct what_if_question *q, struct arena *a,
                 struct what_if *out, struct err *e)
 {
-    struct builder b = {budget, q, a, e, out};
+    struct builder b = {budget, q, a, e, out, ARENA_ARRAY(a, uint32_t, budget->work.n)};
     *out = (struct what_if){0};
+    if (b.cohorts == NULL && budget->work.n > 0)
+        return arena_full(a, e);
+    (void)cohorts_of(budget, b.cohorts);
     out->is_waiting = q->ops.n == 0 && q->part != BUDGET_COMPUTE && q->part != BUDGET_COPY;
     for (uint32_t i = 0; i < budget->work.n; i++) {
         uint64_t *took_ps;

@@ -11,7 +11,7 @@
  *
  * What is asked about: a part of the step (compute, comm_exposed, …, idle), or operations by the
  * beginning of their names; of those the time counts in which they ran and no other work did, for
- * only that is saved. A cohort is the devices that compute the same (the same operations) and had the step.
+ * only that is saved. A cohort (cohort.h) is the devices that do equal work and had the step.
  * One alone is compared with its own complete steps. The median of an even number is the mean of the
  * two in the middle, rounded down.
  *
@@ -34,7 +34,7 @@ struct what_if_row { /* a step of a device */
     uint64_t step_ps, then_ps;  /* T and T' */
     uint64_t waited_ps;         /* w */
     uint32_t n_cohort;          /* values that the median is of */
-    uint64_t cohort;            /* equal where devices compute the same */
+    uint32_t cohort;
 };
 
 struct what_if_step { /* of the program, by number */
