@@ -1,35 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/event_walk.h"
 
-static bool compile(struct event_pattern *p, const struct tool_request *r, str key, struct err *e)
-{
-    const str text = tool_param(r, key);
-    char pattern[1024], why[120];
-    if (text.n == 0)
-        return true;
-    if (text.n >= sizeof pattern || memchr(text.p, '\0', text.n) != NULL)
-        return err_set(e, ERR_USAGE, "%.*s is longer than %zu bytes", STR_ARG(key),
-                       sizeof pattern - 1);
-    memcpy(pattern, text.p, text.n);
-    pattern[text.n] = '\0';
-    const int failed = regcomp(&p->regex, pattern, REG_EXTENDED | REG_NOSUB);
-    if (failed != 0) {
-        regerror(failed, &p->regex, why, sizeof why);
-        return err_set(e, ERR_USAGE, "%.*s '%s' is no regular expression: %s", STR_ARG(key),
-                       pattern, why);
-    }
-    p->given = true;
-    return true;
-}
-
-static bool fits(const struct event_pattern *p, str name)
-{
-    if (!p->given)
-        return true;
-    regmatch_t span = {.rm_so = 0, .rm_eo = (regoff_t)name.n};
-    return regexec(&p->regex, name.n == 0 ? "" : name.p, 1, &span, REG_STARTEND) == 0;
-}
-
 static bool read_time(const struct tool_request *r, str key, int64_t *out, struct err *e)
 {
     const str text = tool_param(r, key);
@@ -48,21 +19,21 @@ bool tool_param_count(const struct tool_request *r, str key, uint64_t *out, stru
 bool event_walk_init(struct event_walk *w, const struct tool_request *r, struct err *e)
 {
     *w = (struct event_walk){.profile = r->profile, .from_ps = INT64_MIN, .to_ps = INT64_MAX};
-    return compile(&w->plane, r, S("plane_regex"), e) &&
-           compile(&w->line_name, r, S("line_regex"), e) &&
-           compile(&w->event, r, S("event_regex"), e) &&
+    return pattern_compile(&w->plane, S("plane_regex"), tool_param(r, S("plane_regex")), e) &&
+           pattern_compile(&w->line_name, S("line_regex"), tool_param(r, S("line_regex")), e) &&
+           pattern_compile(&w->event, S("event_regex"), tool_param(r, S("event_regex")), e) &&
            read_time(r, S("start_time_ps"), &w->from_ps, e) &&
            read_time(r, S("end_time_ps"), &w->to_ps, e);
 }
 
 bool event_walk_takes_plane(const struct event_walk *w, const struct trace_plane *p)
 {
-    return fits(&w->plane, p->name);
+    return pattern_fits(&w->plane, p->name);
 }
 
 bool event_walk_takes_line(const struct event_walk *w, const struct trace_line *l)
 {
-    return fits(&w->line_name, l->name);
+    return pattern_fits(&w->line_name, l->name);
 }
 
 bool event_walk_next_line(struct event_walk *w)
@@ -100,8 +71,8 @@ bool event_walk_takes(struct event_walk *w, const struct trace *t, const struct 
         return true;
     uint8_t *known = memo_at(&w->names, t, l, ev);
     if (*known == 0)
-        *known = fits(&w->event, event_full_name(t, l, ev)) ||
-                         fits(&w->event, trace_event_name(t, l, ev))
+        *known = pattern_fits(&w->event, event_full_name(t, l, ev)) ||
+                         pattern_fits(&w->event, trace_event_name(t, l, ev))
                      ? YES
                      : NO;
     return *known == YES;
@@ -135,10 +106,9 @@ void event_walk_release(struct event_walk *w)
 {
     if (w->open)
         trace_cursor_release(&w->cursor);
-    struct event_pattern *all[] = {&w->plane, &w->line_name, &w->event};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i]->given)
-            regfree(&all[i]->regex);
+    pattern_release(&w->plane);
+    pattern_release(&w->line_name);
+    pattern_release(&w->event);
     memo_release(&w->names);
     *w = (struct event_walk){0};
 }

@@ -15,9 +15,8 @@
 #ifndef TACHO_ANALYSIS_EVENT_WALK_H
 #define TACHO_ANALYSIS_EVENT_WALK_H
 
-#include <regex.h>
-
 #include "analysis/memo.h"
+#include "analysis/pattern.h"
 #include "analysis/tool.h"
 
 struct event_walk {
@@ -28,10 +27,7 @@ struct event_walk {
     uint64_t n_scanned;         /* events looked at */
     /* private: */
     const struct profile *profile;
-    struct event_pattern {
-        bool given;
-        regex_t regex;
-    } plane, line_name, event;
+    struct pattern plane, line_name, event;
     int64_t from_ps, to_ps;
     uint32_t next_trace, next_line;
     bool open, failed;

@@ -6,8 +6,12 @@
 
 bool tiles_view_find(str word, enum tiles_view *out)
 {
-    static const str words[] = {
-        {"", 0}, STR_INIT("tile"), STR_INIT("event"), STR_INIT("search"), STR_INIT("select")};
+    static const str words[] = {{"", 0},
+                                STR_INIT("tile"),
+                                STR_INIT("event"),
+                                STR_INIT("search"),
+                                STR_INIT("select"),
+                                STR_INIT("flows")};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (str_eq(word, words[i])) {
             *out = (enum tiles_view)i;
@@ -163,9 +167,8 @@ static bool view_summary(const struct tool_request *r, struct json *j)
     return true;
 }
 
-/* The event at index on the line. */
-static bool event_at(const struct trace *t, const struct trace_line *line, uint64_t index,
-                     struct trace_event *out, struct err *e)
+bool tiles_event_at(const struct trace *t, const struct trace_line *line, uint64_t index,
+                    struct trace_event *out, struct err *e)
 {
     if (index >= line->n_events)
         return err_set(e, ERR_NOT_FOUND, "the line has no event %llu", (unsigned long long)index);
@@ -183,19 +186,28 @@ static bool event_at(const struct trace *t, const struct trace_line *line, uint6
     return ok;
 }
 
+bool tiles_place(const struct tool_request *r, const struct trace *t, uint64_t *line,
+                 uint64_t *index, struct err *e)
+{
+    if (!tiles_u64(r, S("line"), UINT64_MAX, line, e) ||
+        !tiles_u64(r, S("index"), UINT64_MAX, index, e))
+        return false;
+    if (*line >= t->n_lines)
+        return err_set(e, ERR_NOT_FOUND, "the target has no such line");
+    return *index < t->lines[*line].n_events ||
+           err_set(e, ERR_NOT_FOUND, "the line has no event %llu", (unsigned long long)*index);
+}
+
 static bool view_event(const struct tool_request *r, struct arena *a, struct json *j, struct err *e)
 {
     struct trace *t;
     uint64_t l, index;
     struct trace_event ev;
     struct trace_stats stats;
-    if (!tiles_target(r, &t, e) || !tiles_u64(r, S("line"), UINT64_MAX, &l, e) ||
-        !tiles_u64(r, S("index"), UINT64_MAX, &index, e))
+    if (!tiles_target(r, &t, e) || !tiles_place(r, t, &l, &index, e))
         return false;
-    if (l >= t->n_lines)
-        return err_set(e, ERR_NOT_FOUND, "the target has no such line");
     const struct trace_line *line = &t->lines[l];
-    if (!event_at(t, line, index, &ev, e) || !trace_event_stats(t, line, &ev, a, &stats, e))
+    if (!tiles_event_at(t, line, index, &ev, e) || !trace_event_stats(t, line, &ev, a, &stats, e))
         return false;
     const struct trace_event_metadata *m = trace_event_meta(t, line, &ev);
     json_object(j);
@@ -213,78 +225,6 @@ static bool view_event(const struct tool_request *r, struct arena *a, struct jso
     json_object(j);
     tool_print_stats(j, m == NULL ? (struct trace_stats){0} : m->stats);
     json_end(j);
-    json_end(j);
-    return true;
-}
-
-struct search {
-    str q;
-    uint64_t limit, total;
-    struct json *j;
-};
-
-/* Hits of one line, whose plane's matching names are in `match`. */
-static bool search_line(struct search *s, const struct trace *t, uint32_t l, const uint8_t *match,
-                        struct err *e)
-{
-    const struct trace_line *line = &t->lines[l];
-    struct trace_cursor c;
-    for (trace_cursor_init(&c, t, l); trace_cursor_next(&c);) {
-        if (c.event.metadata_index == UINT32_MAX || !match[c.event.metadata_index])
-            continue;
-        if (s->total++ >= s->limit)
-            continue;
-        json_object(s->j);
-        json_kstr(s->j, "target", trace_target(t));
-        json_ku64(s->j, "line", l);
-        json_ku64(s->j, "index", c.index);
-        json_kstr(s->j, "name", trace_event_name(t, line, &c.event));
-        json_ku64(s->j, "start_ps", c.event.start_ps + t->shift_ps);
-        json_ku64(s->j, "dur_ps", c.event.dur_ps);
-        json_end(s->j);
-    }
-    return trace_cursor_ok(&c, e);
-}
-
-static bool search_plane(struct search *s, const struct trace *t, const struct trace_plane *p,
-                         struct arena *a, struct err *e)
-{
-    const struct arena_mark m = arena_mark(a);
-    uint8_t *match = ARENA_ARRAY(a, uint8_t, p->n_event_metadata + 1);
-    if (match == NULL)
-        return arena_full(a, e);
-    bool any = false;
-    for (uint32_t i = 0; i < p->n_event_metadata; i++) {
-        const struct trace_event_metadata *em = &p->event_metadata[i];
-        match[i] =
-            str_find_nocase(em->display_name, s->q) >= 0 || str_find_nocase(em->name, s->q) >= 0;
-        any = any || match[i];
-    }
-    for (uint32_t l = p->first_line; any && l < p->first_line + p->n_lines; l++)
-        if (!search_line(s, t, l, match, e))
-            return false;
-    arena_reset(a, m);
-    return true;
-}
-
-static bool view_search(const struct tool_request *r, struct arena *a, struct json *j,
-                        struct err *e)
-{
-    struct search s = {.q = tool_param(r, S("q")), .j = j};
-    if (!tiles_u64(r, S("limit"), 100, &s.limit, e))
-        return false;
-    if (s.q.n == 0)
-        return err_set(e, ERR_USAGE, "'q' is missing");
-    s.limit = s.limit > LIMIT_HTTP_PAGE_SIZE ? LIMIT_HTTP_PAGE_SIZE : s.limit;
-    json_object(j);
-    json_key(j, "hits");
-    json_array(j);
-    for (uint32_t i = 0; i < r->profile->n_traces; i++)
-        for (uint32_t k = 0; k < r->profile->traces[i]->n_planes; k++)
-            if (!search_plane(&s, r->profile->traces[i], &r->profile->traces[i]->planes[k], a, e))
-                return false;
-    json_end(j);
-    json_ku64(j, "total", s.total);
     json_end(j);
     return true;
 }
@@ -307,10 +247,13 @@ bool tiles_answer(enum tiles_view view, const struct tool_request *r, struct are
         ok = view_event(r, a, &j, e);
         break;
     case TILES_SEARCH:
-        ok = view_search(r, a, &j, e);
+        ok = tiles_search(r, a, &j, e);
         break;
     case TILES_SELECT:
         ok = tiles_select(r, a, &j, e);
+        break;
+    case TILES_FLOWS:
+        ok = tiles_flows(r, a, &j, e);
         break;
     case TILES_TILE:
         break;

@@ -13,9 +13,16 @@
 
 #include "analysis/tool.h"
 
-enum tiles_view { TILES_SUMMARY = 0, TILES_TILE, TILES_EVENT, TILES_SEARCH, TILES_SELECT };
+enum tiles_view {
+    TILES_SUMMARY = 0,
+    TILES_TILE,
+    TILES_EVENT,
+    TILES_SEARCH,
+    TILES_SELECT,
+    TILES_FLOWS
+};
 
-/* The view of that word ("", "tile", "event", "search", "select"); false when there is none. */
+/* The view of that word ("", "tile", "event", "search", "select", "flows"); false when there is none. */
 bool tiles_view_find(str word, enum tiles_view *out);
 /* Writes one JSON document. The request's parameters are those of the route. */
 MUST_CHECK bool tiles_answer(enum tiles_view view, const struct tool_request *r, struct arena *a,

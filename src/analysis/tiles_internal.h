@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by tiles.c (views of single things) and tiles_tile.c, tiles_select.c. Not for others. */
+/* Shared by tiles.c (views of single things) and the files of the other views. Not for others. */
 #ifndef TACHO_ANALYSIS_TILES_INTERNAL_H
 #define TACHO_ANALYSIS_TILES_INTERNAL_H
 
@@ -17,5 +17,15 @@ MUST_CHECK bool tiles_tile(const struct tool_request *r, struct arena *a, struct
                            struct err *e);
 MUST_CHECK bool tiles_select(const struct tool_request *r, struct arena *a, struct json *j,
                              struct err *e);
+MUST_CHECK bool tiles_search(const struct tool_request *r, struct arena *a, struct json *j,
+                             struct err *e);
+MUST_CHECK bool tiles_flows(const struct tool_request *r, struct arena *a, struct json *j,
+                            struct err *e);
+/* The parameters `line` and `index`, which name an event that is there. */
+MUST_CHECK bool tiles_place(const struct tool_request *r, const struct trace *t, uint64_t *line,
+                            uint64_t *index, struct err *e);
+/* The event at index on the line. */
+MUST_CHECK bool tiles_event_at(const struct trace *t, const struct trace_line *line, uint64_t index,
+                               struct trace_event *out, struct err *e);
 
 #endif

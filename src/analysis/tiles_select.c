@@ -22,6 +22,9 @@ struct selection {
     struct row *rows;
     uint32_t n_rows, rows_capacity;
     struct map_str_u32 row_ids;
+    uint32_t *
+        row_of; /* of the plane at hand: by metadata index, the last for unknown ones; row + 1, or 0 */
+    uint32_t n_row_of;
     struct open_event *open;
     uint32_t n_open, open_capacity;
     struct interval *busy;
@@ -57,15 +60,27 @@ static bool busy_add(struct selection *s, uint32_t first, uint64_t from_ps, uint
     return true;
 }
 
-static bool event_add(struct selection *s, str name, uint32_t first_busy, uint64_t start_ps,
+/* The row of an event's name; a name is looked up once for each entry of the plane's metadata. */
+static bool event_row(struct selection *s, const struct trace *t, const struct trace_line *line,
+                      const struct trace_event *ev, uint32_t *out)
+{
+    const uint32_t unknown = s->n_row_of - 1;
+    uint32_t *known = &s->row_of[ev->metadata_index < unknown ? ev->metadata_index : unknown];
+    if (*known == 0) {
+        if (!row_find(s, trace_event_name(t, line, ev), out))
+            return false;
+        *known = *out + 1;
+    }
+    *out = *known - 1;
+    return true;
+}
+
+static bool event_add(struct selection *s, uint32_t row, uint32_t first_busy, uint64_t start_ps,
                       uint64_t end_ps)
 {
     const uint64_t from = start_ps > s->from_ps ? start_ps : s->from_ps;
     const uint64_t to = end_ps < s->to_ps ? end_ps : s->to_ps;
     const uint64_t inside = to - from;
-    uint32_t row;
-    if (!row_find(s, name, &row))
-        return false;
     struct row *r = &s->rows[row];
     r->count++;
     r->total_ps += inside;
@@ -90,14 +105,20 @@ static bool line_add(struct selection *s, const struct trace *t, uint32_t l, str
     struct trace_cursor c;
     bool ok = true;
     s->n_open = 0;
+    s->n_row_of = t->planes[t->lines[l].plane_index].n_event_metadata + 1;
+    s->row_of = ARENA_ARRAY(s->a, uint32_t, s->n_row_of);
+    if (s->row_of == NULL)
+        return arena_full(s->a, e);
     trace_cursor_init(&c, t, l);
     trace_cursor_seek(&c, s->from_ps < t->shift_ps ? 0 : s->from_ps - t->shift_ps);
     while (ok && trace_cursor_next(&c)) {
         const uint64_t start = c.event.start_ps + t->shift_ps, end = start + c.event.dur_ps;
         if (start >= s->to_ps)
             break;
+        uint32_t row;
         if (c.event.num_occurrences == 0 && (end > s->from_ps || start >= s->from_ps))
-            ok = event_add(s, trace_event_name(t, &t->lines[l], &c.event), first_busy, start, end);
+            ok = event_row(s, t, &t->lines[l], &c.event, &row) &&
+                 event_add(s, row, first_busy, start, end);
     }
     trace_cursor_release(&c);
     return ok ? trace_cursor_ok(&c, e) : arena_full(s->a, e);

@@ -262,6 +262,8 @@ static bool answer_read(const struct served *s, void *p, size_t n, struct err *e
         const int ready = poll(&in, 1, ANSWER_MS);
         if (ready < 0 && errno == EINTR)
             continue;
+        if (ready == 0)
+            return err_set(e, ERR_LIMIT, "the answer took longer than %d s", ANSWER_MS / 1000);
         const ssize_t got = ready > 0 ? read(in.fd, (char *)p + at, n - at) : 0;
         if (got < 0 && errno == EINTR)
             continue;
@@ -276,8 +278,10 @@ static bool answer_take(const struct served *s, struct buf *out, bool *answered,
 {
     struct answer a;
     struct err why;
-    if (!answer_read(s, &a, sizeof a, e))
+    if (!answer_read(s, &a, sizeof a, e)) {
+        *answered = e->code == ERR_LIMIT; /* it would take as long once more */
         return false;
+    }
     if (a.ok == 0) {
         if (a.n_bytes != sizeof why || !answer_read(s, &why, sizeof why, e))
             return err_set(e, ERR_CRASH, "the parser does not answer");
@@ -454,7 +458,7 @@ bool trace_pool_ask(struct trace_pool *p, const char *path, const struct parser_
     *partial = s->partial;
     const bool ok = !s->broken && question_send(s, view, params, n_params, e) &&
                     answer_take(s, out, &answered, e);
-    s->broken = s->broken || !answered;
+    s->broken = s->broken || !answered || (!ok && e->code == ERR_LIMIT);
     served_release(p, s);
     if (answered)
         return ok;

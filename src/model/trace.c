@@ -120,6 +120,8 @@ void trace_free(struct trace *t)
         map_u64_u32_release(&t->planes[i].metadata_by_id);
         map_u64_u32_release(&t->planes[i].stat_name_by_id);
     }
+    if (t->kept != NULL)
+        t->kept_free(t->kept);
     trace_groups_free(t->groups);
     if (t->fd >= 0)
         close(t->fd);

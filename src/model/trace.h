@@ -171,6 +171,8 @@ struct trace {
     const struct trace_source *source; /* static; NULL: events have no stats */
     int fd;                            /* the XSpace, for stats; owned; -1 = none */
     uint64_t shift_ps;                 /* added to its times they count from the session's origin */
+    void *kept; /* what analysis found out once for those that ask again; owned */
+    void (*kept_free)(void *kept);
 };
 
 /* All events of a line, by start. Events with equal start: longer first, then file order. */

@@ -153,6 +153,37 @@ static void test_search_counts_beyond_its_limit(void **state)
     trace_free(f.trace);
 }
 
+static void test_search_by_prefix_expression_and_length(void **state)
+{
+    (void)state;
+    const int64_t events[][3] = {{1, 0, 5}, {1, 10, 9}, {2, 20, 5}};
+    const struct {
+        str q, mode, least;
+        uint64_t total;
+    } cases[] = {{S("kern"), S("prefix"), S("0"), 2},
+                 {S("ern"), S("prefix"), S("0"), 0},
+                 {S("^(kernel|copy)$"), S("regex"), S("0"), 3},
+                 {S("kernel"), S("regex"), S("6"), 1},
+                 {S("opy"), S("substring"), S("5"), 1}};
+    struct fixture f;
+    struct err e;
+    open_space(&f, events, 3);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct tool_param p[] = {
+            {S("q"), cases[i].q}, {S("mode"), cases[i].mode}, {S("min_dur_ps"), cases[i].least}};
+        json_t *doc = ask(&f, TILES_SEARCH, p, 3, &e);
+        assert_int_equal(number(doc, "total"), cases[i].total);
+        json_decref(doc);
+    }
+    const struct tool_param bad[] = {{S("q"), S("(")}, {S("mode"), S("regex")}};
+    assert_null(ask(&f, TILES_SEARCH, bad, 2, &e));
+    assert_int_equal(e.code, ERR_USAGE);
+    const struct tool_param other[] = {{S("q"), S("a")}, {S("mode"), S("glob")}};
+    assert_null(ask(&f, TILES_SEARCH, other, 2, &e));
+    assert_int_equal(e.code, ERR_USAGE);
+    trace_free(f.trace);
+}
+
 static void test_select_clips_and_subtracts_children(void **state)
 {
     (void)state;
@@ -202,6 +233,7 @@ int main(void)
         cmocka_unit_test(test_nothing_vanishes_at_any_level),
         cmocka_unit_test(test_event_by_index),
         cmocka_unit_test(test_search_counts_beyond_its_limit),
+        cmocka_unit_test(test_search_by_prefix_expression_and_length),
         cmocka_unit_test(test_select_clips_and_subtracts_children),
         cmocka_unit_test(test_bad_parameters_are_refused),
     };
