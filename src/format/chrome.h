@@ -2,7 +2,7 @@
 /* Import of traces in Chrome's JSON (also PyTorch's and Kineto's) as an XSpace.
  *
  * A process becomes a plane ("/device:GPU:N" when it runs kernels, N being the device of their arguments;
- * else "/host:CPU"), a thread a line, an argument a stat. `ts` and `dur` are microseconds whatever
+ * its own name when it is called as a plane, "/device:…"; else "/host:CPU"), a thread a line, an argument a stat. `ts` and `dur` are microseconds whatever
  * displayTimeUnit says; baseTimeNanoseconds is added. Ids are text: numbers of any width stay apart.
  *
  *   ph X, B with its E     an event

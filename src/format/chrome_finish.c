@@ -264,7 +264,9 @@ static void name_planes(struct chrome *c)
         if (p->plane == NULL)
             continue;
         p->plane->order = p->has_order ? p->order : 0;
-        if (p->runs_kernels)
+        if (str_starts(name, S("/device:")) || str_starts(name, S("/host:")))
+            p->plane->name = name; /* of an XSpace that went through JSON */
+        else if (p->runs_kernels)
             p->plane->name = arena_printf(a, "/device:GPU:%" PRIi64, device_number(c, p));
         else if (n_hosts == 1)
             p->plane->name = S("/host:CPU");

@@ -249,7 +249,6 @@ static void warn(struct perfetto *p, uint64_t n, const char *what)
 
 static bool import_finish(struct perfetto *p, bool cut, int to_fd, struct err *e)
 {
-    perfetto_finish_tracks(p);
     for (struct xspace_plane_out *plane = p->w.planes; plane != NULL; plane = plane->next)
         xspace_writer_plane_str(&p->w, plane, S("imported_from"), S("perfetto"));
     warn(p, p->n_unended, "slices began and have no end: left out");
@@ -274,6 +273,7 @@ static bool import_run(struct perfetto *p, int from_fd, int to_fd, struct err *e
         return false;
     if (p->w.arena.overflow)
         return arena_full(&p->w.arena, e);
+    perfetto_finish_tracks(p);
     if (p->n_events == 0)
         return !cut && err_set(e, ERR_PARSE, "a Perfetto trace without track events");
     err_clear(e);

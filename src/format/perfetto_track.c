@@ -25,9 +25,12 @@ struct track *perfetto_track(struct perfetto *p, uint64_t uuid)
     return t;
 }
 
-static struct pf_process *process_of(struct perfetto *p, int64_t pid)
+/* Keys of those that are no processes but have tracks inside them: no pid is that large. */
+#define GROUP_KEY (UINT64_C(1) << 62)
+
+static struct pf_process *process_by(struct perfetto *p, uint64_t key, int64_t pid)
 {
-    struct pf_process **known = pf_process_map_get(&p->processes, (uint64_t)pid);
+    struct pf_process **known = pf_process_map_get(&p->processes, key);
     if (known != NULL)
         return *known;
     struct pf_process *r = ARENA_NEW(&p->w.arena, struct pf_process);
@@ -36,8 +39,13 @@ static struct pf_process *process_of(struct perfetto *p, int64_t pid)
     r->pid = pid;
     *p->last_process = r;
     p->last_process = &r->next;
-    *pf_process_map_put(&p->processes, (uint64_t)pid) = r;
+    *pf_process_map_put(&p->processes, key) = r;
     return r;
+}
+
+static struct pf_process *process_of(struct perfetto *p, int64_t pid)
+{
+    return process_by(p, (uint64_t)pid, pid);
 }
 
 /* -- descriptors -- */
@@ -164,7 +172,8 @@ void perfetto_process_tree(struct perfetto *p, str message)
 
 /* -- lines -- */
 
-/* The process of the track or of the nearest one around it that has one. */
+/* The process of the track or of the nearest one around it that has one; else the outermost one around it, as
+ * exporters have planes. */
 struct pf_process *perfetto_process(struct perfetto *p, struct track *t)
 {
     const struct track *at = t;
@@ -173,6 +182,11 @@ struct pf_process *perfetto_process(struct perfetto *p, struct track *t)
         if (at->has_process || at->has_thread || parent == NULL)
             break;
         at = *parent;
+    }
+    if (t->process == NULL && at != t && !at->has_process && !at->has_thread && at->name.n > 0) {
+        t->process = process_by(p, map_hash_u64(at->uuid) >> 2 | GROUP_KEY, -1);
+        if (t->process != NULL)
+            t->process->name = at->name;
     }
     if (t->process == NULL)
         t->process = process_of(p, at->has_process || at->has_thread ? at->pid : -1);
@@ -301,8 +315,12 @@ void perfetto_finish_tracks(struct perfetto *p)
         if (r->plane == NULL)
             continue;
         const str name = r->name.n > 0 ? r->name : S("process");
-        if (n_planes == 1)
+        if (str_starts(name, S("/device:")) || str_starts(name, S("/host:")))
+            r->plane->name = name;
+        else if (n_planes == 1)
             r->plane->name = S("/host:CPU");
+        else if (r->pid < 0 && r->name.n > 0)
+            r->plane->name = arena_printf(&p->w.arena, "/host:CPU %.*s", STR_ARG(name));
         else if (r->pid < 0)
             r->plane->name = S("/host:CPU of no process");
         else

@@ -126,6 +126,29 @@ def test_perfetto_lost_state_is_counted(tmp_path):
     assert any("state that was lost" in w["message"] for w in got["warnings"])
 
 
+def test_perfetto_with_nothing_but_begins_and_ends(tmp_path):
+    begin, end = pb.packet(pb.at(10), pb.event(pb.BEGIN, 1, name="a")), pb.packet(pb.at(15), pb.event(pb.END, 1))
+    got = summary(write(tmp_path, "pair.pftrace", begin + end))
+    assert (got["events"], got["duration_ns"]) == (1, 5)
+    run = tool("summary", write(tmp_path, "open.pftrace", begin), "--json")
+    assert run.returncode == 4 and "without track events" in run.stderr + run.stdout
+
+
+def test_planes_that_went_through_other_formats_stay_devices(tmp_path):
+    names = ["/device:GPU:3", "/host:CPU"]
+    tracks = b""
+    for i, n in enumerate(names):
+        tracks += pb.packet(pb.track(i + 1, 0, n)) + pb.packet(pb.track(i + 11, i + 1, f"Stream #{i}"))
+        tracks += pb.packet(pb.at(10), pb.event(pb.BEGIN, i + 11, name="a"))
+        tracks += pb.packet(pb.at(15), pb.event(pb.END, i + 11))
+    slices = [{"ph": "X", "pid": i, "tid": 1, "name": "a", "ts": 1, "dur": 5} for i in range(2)]
+    slices += [{"ph": "M", "pid": i, "name": "process_name", "args": {"name": n}} for i, n in enumerate(names)]
+    slices += [{"ph": "M", "pid": 0, "tid": 1, "name": "thread_name", "args": {"name": "Stream #0"}}]
+    for path in (write(tmp_path, "a.pftrace", tracks), write(tmp_path, "a.json", json.dumps(slices).encode())):
+        got = summary(path)
+        assert (got["planes"], got["device_planes"], got["host_planes"], got["total_busy_ps"] > 0) == (2, 1, 1, True)
+
+
 def test_perfetto_scheduling(tmp_path):
     compact = pb.chunk(5, "python") + pb.chunk(5, "swapper")
     compact += pb.chunk(1, pb.varint(1000) + pb.varint(500) + pb.varint(100))
