@@ -7,9 +7,9 @@
 #include "analysis/hlo_index.h"
 #include "analysis/memo.h"
 #include "analysis/op_graphs.h"
+#include "analysis/op_metrics.h"
 #include "analysis/spans.h"
 #include "analysis/torch_launch.h"
-#include "base/buf.h"
 #include "base/limits.h"
 #include "model/trace_pick.h"
 
@@ -21,10 +21,6 @@ enum asked {
     PROGRAM_ID,
     EQUATION,
     OCCUPANCY,
-    GRID, /* from here on as Kineto has it */
-    BLOCK,
-    REGISTERS,
-    SHARED,
     GRAPH_ID,
     ASKED
 };
@@ -36,24 +32,20 @@ static const str asked_names[ASKED] = {
     STR_INIT("program_id"),
     STR_INIT("equation"),
     STR_INIT("theoretical_occupancy_pct"),
-    STR_INIT("grid"),
-    STR_INIT("block"),
-    STR_INIT("registers per thread"),
-    STR_INIT("shared memory"),
     STR_INIT("cuda_graph_id"),
 };
 
 /* What stands in an event, before it is understood: most events repeat another's. */
 struct raw {
-    str name, details, framework_op, hlo_op, module, grid, block, equation;
-    int64_t program_id, registers, shared;
+    str name, details, framework_op, hlo_op, module, equation;
+    int64_t program_id;
     double occupancy;
     int64_t graph_id;
     bool has_program, has_graph;
 };
 static uint64_t raw_hash(struct raw r)
 {
-    const str texts[] = {r.name, r.details, r.framework_op, r.hlo_op, r.grid, r.block};
+    const str texts[] = {r.name, r.details, r.framework_op, r.hlo_op};
     uint64_t h = (uint64_t)r.program_id ^ map_hash_u64((uint64_t)r.graph_id);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         h = map_hash_u64(h + str_hash(texts[i]));
@@ -65,8 +57,7 @@ static bool raw_eq(struct raw a, struct raw b)
            str_eq(a.framework_op, b.framework_op) && str_eq(a.hlo_op, b.hlo_op) &&
            str_eq(a.module, b.module) && a.program_id == b.program_id &&
            a.has_program == b.has_program && a.graph_id == b.graph_id &&
-           a.has_graph == b.has_graph && str_eq(a.grid, b.grid) && str_eq(a.block, b.block) &&
-           str_eq(a.equation, b.equation) && a.registers == b.registers && a.shared == b.shared &&
+           a.has_graph == b.has_graph && str_eq(a.equation, b.equation) &&
            a.occupancy >= b.occupancy && a.occupancy <= b.occupancy;
 }
 MAP_DEFINE(raw_map, struct raw, uint32_t, raw_hash, raw_eq);
@@ -150,9 +141,7 @@ static struct raw raw_of(const struct collector *c, const struct trace_line *lin
                          const struct trace_event *ev, const struct trace_stat *stats)
 {
     const struct trace_event_metadata *md = trace_event_meta(c->trace, line, ev);
-    struct raw r = {.name = trace_event_name(c->trace, line, ev),
-                    .registers = KERNEL_UNKNOWN,
-                    .shared = KERNEL_UNKNOWN};
+    struct raw r = {.name = trace_event_name(c->trace, line, ev)};
     r.details = text_of(stats, md, DETAILS);
     r.framework_op = text_of(stats, md, TF_OP);
     r.hlo_op = innermost(text_of(stats, md, HLO_OP));
@@ -161,43 +150,12 @@ static struct raw raw_of(const struct collector *c, const struct trace_line *lin
     r.has_graph = trace_stat_i64(&stats[GRAPH_ID], &r.graph_id);
     r.equation = text_of(stats, md, EQUATION);
     (void)trace_stat_f64(&stats[OCCUPANCY], &r.occupancy);
-    if (r.details.n == 0) {
-        r.grid = text_of(stats, md, GRID);
-        r.block = text_of(stats, md, BLOCK);
-        (void)trace_stat_i64(&stats[REGISTERS], &r.registers);
-        (void)trace_stat_i64(&stats[SHARED], &r.shared);
-    }
     return r;
-}
-
-/* "[128,1,1]" as a token of kernel_details. */
-static void add_dims(struct buf *b, const char *key, str json)
-{
-    if (json.n < 2 || json.p[0] != '[')
-        return;
-    buf_addf(b, " %s:", key);
-    for (size_t i = 1; i + 1 < json.n; i++)
-        if (json.p[i] != ' ')
-            buf_add_char(b, json.p[i]);
 }
 
 static struct kernel_launch launch_of(const struct raw *r)
 {
-    struct kernel_launch l;
-    if (r->details.n > 0) {
-        l = kernel_launch_parse(r->details);
-    } else {
-        struct buf b;
-        buf_init(&b, 1 << 12);
-        add_dims(&b, "grid", r->grid);
-        add_dims(&b, "block", r->block);
-        if (r->registers >= 0)
-            buf_addf(&b, " regs:%lld", (long long)r->registers);
-        if (r->shared >= 0)
-            buf_addf(&b, " static_shared:%lld", (long long)r->shared);
-        l = kernel_launch_parse(buf_str(&b));
-        buf_release(&b);
-    }
+    struct kernel_launch l = kernel_launch_parse(r->details);
     if (!(l.occupancy_percent > 0) && r->occupancy > 0 && r->occupancy <= 100)
         l.occupancy_percent = r->occupancy;
     return l;
@@ -252,8 +210,8 @@ static bool add_row(struct collector *c, const struct key *k, const struct raw *
 static bool remember(struct collector *c, const struct raw *r, uint32_t row)
 {
     struct raw kept = *r;
-    str *const texts[] = {&kept.details, &kept.framework_op, &kept.hlo_op,  &kept.module,
-                          &kept.grid,    &kept.block,        &kept.equation};
+    str *const texts[] = {&kept.details, &kept.framework_op, &kept.hlo_op, &kept.module,
+                          &kept.equation};
     if (c->seen.n >= LIMIT_KERNEL_SHAPES)
         return true;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -290,7 +248,7 @@ static void add_times(struct kernel_times *t, uint64_t dur, uint64_t n)
     t->min_ps = t->occurrences == 0 || each < t->min_ps ? each : t->min_ps;
     t->max_ps = each > t->max_ps ? each : t->max_ps;
     t->occurrences += n;
-    t->total_ps = t->total_ps > UINT64_MAX - dur ? UINT64_MAX : t->total_ps + dur;
+    t->total_ps = op_add(t->total_ps, dur);
 }
 
 static bool is_kernel(struct collector *c, const struct trace_line *line,
@@ -397,10 +355,11 @@ static void sum_up(struct kernels *k)
         qsort(k->items, k->n, sizeof *k->items, by_time);
     for (uint32_t i = 0; i < k->n; i++) {
         const struct kernel *item = &k->items[i];
-        k->total_ps += item->times.total_ps;
-        k->matrix_ps += item->matrix_units == MATRIX_UNITS_YES ? item->times.total_ps : 0;
-        k->unknown_matrix_ps +=
-            item->matrix_units == MATRIX_UNITS_UNKNOWN ? item->times.total_ps : 0;
+        k->total_ps = op_add(k->total_ps, item->times.total_ps);
+        if (item->matrix_units == MATRIX_UNITS_YES)
+            k->matrix_ps = op_add(k->matrix_ps, item->times.total_ps);
+        else if (item->matrix_units == MATRIX_UNITS_UNKNOWN)
+            k->unknown_matrix_ps = op_add(k->unknown_matrix_ps, item->times.total_ps);
     }
 }
 

@@ -4,7 +4,7 @@
  * One row for each kernel name, launch (grid, block, registers, shared memory) and operation, summed
  * over devices and hosts. A kernel is an event of a stream that is no copy and no memset. Launches
  * are read from the stat kernel_details, "regs:32 static_shared:0 dynamic_shared:16384 grid:2,1,1
- * block:32,1,1 occ_pct:25.0" (ROCm: group_mem for shared memory), or from Kineto's arguments.
+ * block:32,1,1 occ_pct:25.0" (ROCm: group_mem for shared memory).
  * What a writer did not know is unknown here: an occupancy of 0 of a kernel that ran, and registers
  * beyond any machine's (older ROCm writes a pointer over registers and static shared memory).
  *
