@@ -10,6 +10,7 @@ struct joiner {
     struct map_str_u32 by_key, seen; /* the latter of the core at hand */
     uint32_t seen_trace, seen_plane;
     uint32_t trace_index;
+    bool has_steps; /* the trace at hand */
 };
 
 /* How many steps of that name and number the core at hand had before. */
@@ -46,6 +47,7 @@ static struct pod_step *step_of(struct joiner *b, struct pod_step like, uint32_t
 static bool put(struct joiner *b, struct pod_list *to, struct pod_core core)
 {
     core.trace_index = b->trace_index;
+    b->has_steps = true;
     if (!ARENA_PUSH(b->arena, to->items, to->n, to->capacity))
         return arena_full(b->arena, b->err);
     to->items[to->n - 1] = core;
@@ -166,7 +168,9 @@ bool pod_steps_of(const struct profile *p, struct grouping *const *groupings, st
     for (uint32_t i = 0; ok && i < p->n_traces; i++) {
         const struct grouping *g = groupings == NULL ? NULL : groupings[i];
         b.trace_index = i;
+        b.has_steps = false;
         ok = out->is_tpu ? add_tpu(&b, p->traces[i], g) : add_generic(&b, p->traces[i], g);
+        out->n_hosts += b.has_steps;
     }
     map_str_u32_release(&b.by_key);
     map_str_u32_release(&b.seen);
@@ -198,7 +202,7 @@ bool pod_step_is_whole(const struct pod_steps *s, const struct pod_step *step)
     uint32_t hosts = 0;
     for (uint32_t i = 0; i < step->cores.n; i++)
         hosts += i == 0 || step->cores.items[i].trace_index != step->cores.items[i - 1].trace_index;
-    return hosts == s->profile->n_traces;
+    return hosts == s->n_hosts;
 }
 
 enum pod_class pod_bottleneck(const struct pod_core *c)

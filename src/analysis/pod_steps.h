@@ -54,6 +54,7 @@ struct pod_steps {
     bool is_tpu;
     struct pod_step *items; /* by number */
     uint32_t n, capacity;
+    uint32_t n_hosts; /* with steps */
 };
 
 /* groupings: one a trace where they are at hand (else NULL). */
@@ -68,7 +69,7 @@ static inline uint64_t pod_core_ps(const struct pod_core *c)
 }
 /* The core where it lasts longest; of equals the first. NULL of an empty list. */
 const struct pod_core *pod_longest(const struct pod_list *l);
-/* True when every host has a part in it. */
+/* True when every host with steps has a part in it. */
 bool pod_step_is_whole(const struct pod_steps *s, const struct pod_step *step);
 /* The class that took most; of equals the first. */
 enum pod_class pod_bottleneck(const struct pod_core *c);

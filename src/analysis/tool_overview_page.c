@@ -2,6 +2,7 @@
 /* overview_page: what the devices did, every step, and the operations that took most. All hosts. */
 #include "analysis/op_metrics.h"
 #include "analysis/overview_xprof.h"
+#include "analysis/pod_table.h"
 #include "analysis/steps.h"
 #include "analysis/tool.h"
 
@@ -121,6 +122,7 @@ static bool overview_run(const struct tool_request *r, struct arena *a, struct t
 {
     struct op_db db;
     struct totals sum = {0};
+    struct pod_steps pods;
     if (!op_db_build(&db, r->profile, (str){0}, a, e))
         return false;
     struct table *t = *out = table_new(a, S("overview_page"), S("Steps"));
@@ -132,6 +134,8 @@ static bool overview_run(const struct tool_request *r, struct arena *a, struct t
     if (ok) {
         add_values(t, &db, &sum);
         t->next = ops;
+        ok = pod_steps_of(r->profile, db.groupings, a, &pods, e) &&
+             pod_straggler_values(&pods, t, e);
     }
     op_db_release(&db);
     return ok;

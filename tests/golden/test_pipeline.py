@@ -166,6 +166,7 @@ def test_compute_of_every_gpu_is_that_of_its_kernels(case):
 @pytest.mark.parametrize("case", CASES)
 def test_only_a_slow_device_is_named(case):
     values = table_rows("pod_viewer", XSPACE / case)[1]
+    assert table_rows("overview_page", XSPACE / case)[1].get("straggler") == values.get("straggler")
     want = None if case in ("gpu_h100_no_steps", "gpu_v100_slow_input", "tpu_v4_counters", "cpu_synthetic") else "none"
     want = "host-0 /device:GPU:0" if "straggler" in truth_of(case)["features"] else want
     assert values.get("straggler") == want

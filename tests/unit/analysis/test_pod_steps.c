@@ -163,12 +163,32 @@ static void test_a_repeated_number_is_another_step(void **state)
     unload(&f);
 }
 
+/* A host that has no steps does not make those of the others incomplete. */
+static void test_a_host_without_steps_is_not_missed(void **state)
+{
+    (void)state;
+    const int64_t steps[][3] = {{1, 0, 100}};
+    const int64_t ops[][3] = {{3, 0, 50}};
+    struct fixture f;
+    struct buf spaces[2];
+    buf_init(&spaces[0], 1 << 20);
+    buf_init(&spaces[1], 1 << 20);
+    add_core(&spaces[0], S("/device:TPU:0"), steps, 1, ops, 1);
+    add_core(&spaces[1], S("/host:CPU"), steps, 0, ops, 1);
+    load(&f, spaces, 2);
+    assert_int_equal(f.pods.n, 1);
+    assert_int_equal(f.pods.n_hosts, 1);
+    assert_true(pod_step_is_whole(&f.pods, &f.pods.items[0]));
+    unload(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parts_of_a_core_sum_to_its_step),
         cmocka_unit_test(test_hosts_meet_in_the_step_of_that_number),
         cmocka_unit_test(test_a_repeated_number_is_another_step),
+        cmocka_unit_test(test_a_host_without_steps_is_not_missed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
