@@ -33,8 +33,8 @@ static void add_instance(struct totals *t, const struct collectives *c,
                          const struct collective_instance *x)
 {
     const struct collective *of = &c->items[x->collective];
-    const uint32_t n = of->group_size > 0 ? of->group_size : x->n;
-    const double crossed = collective_bus_bytes(of->kind, x->bytes, n);
+    /* how many took part is not how many were captured */
+    const double crossed = collective_bus_bytes(of->kind, x->bytes, of->group_size);
     t->instances++;
     t->bytes += x->bytes;
     t->most = x->n > t->most ? x->n : t->most;

@@ -117,6 +117,17 @@ def xla_ranks(kind, chip, comm, world=4, **how):
     return gen.xla_sim(5, program, world=world, **how), gen.xspace_writer()
 
 
+@needs_shared
+def test_devices_of_a_cpu_wait_in_a_rendezvous():
+    """Each of four devices took part in each run; how many the program has in all is not known, nor a bandwidth."""
+    t = tool("collective_match", SHARED / "data/xspace/cpu_dp4", "instances=100")
+    (row,) = rows(t["collective_match"])
+    assert (row["collective"], row["kind"], row["participants"], row["bus_bytes_per_s"]) == (
+        "all-reduce", "all-reduce", 4, None)
+    assert row["matched"] == row["instances"] == len({r["sequence"] for r in rows(t["instances"])})
+    assert row["time_ps"] == row["wait_ps"] + 4 * row["transfer_ps"]
+
+
 SCHEDULES = {
     "four ranks": lambda: torch_ranks(gen.train_program, tokens=4096, layers=2, steps=5,
                                       factor=lambda n, s: 1.2 if n == 2 else 1.0),
