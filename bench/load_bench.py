@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What it costs to open an XSpace, beside XProf on the same file in the same run, and what an idle server costs.
 
-    BENCH_MB=20,200,1000    sizes of the generated profiles (TPU, 2 steps of truth kept)
+    BENCH_MB=20,200,1000    sizes of the generated profiles, TPU-like and GPU-like
     BENCH_PEER_MB=200       largest one that XProf is given: it needs 70 times the file in memory
+    BENCH_TIMES=3           the largest TPU-like profile so many times over, in 1.5 GB of address space; 0: not
     BENCH_FOLDER=…          where the profiles are made (a temporary folder otherwise)
 
-CPU seconds are user and system time of the process and its children; wall time is only shown.
+"first" makes the index with its levels; "again" is another process. CPU seconds are user and system time of the process
+and its children; wall time is only shown.
 """
 import json
 import os
@@ -29,10 +31,15 @@ from xprof.convert import raw_to_tool_data
 raw_to_tool_data.xspace_to_tool_data([sys.argv[1]], sys.argv[2], {})"""
 
 
-def cost(words, env=None):
+def cost(words, env=None, address_space=None):
     """(wall s, CPU s, peak resident MB) of one command; None when it failed."""
+    def limit():
+        if address_space:
+            resource.setrlimit(resource.RLIMIT_AS, (address_space, address_space))
+
     start = time.monotonic()
-    child = subprocess.Popen([str(w) for w in words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=env)
+    child = subprocess.Popen([str(w) for w in words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=env,
+                             preexec_fn=limit)
     said = child.stderr.read()
     _, status, used = os.wait4(child.pid, 0)
     child.returncode = status
@@ -44,45 +51,69 @@ def cost(words, env=None):
 
 def row(what, mb, measured, best):
     if measured is None:
-        print(f"{what:<42}{'failed':>10}")
+        print(f"{what:<50}{'failed':>10}")
         return
     wall, cpu, peak = measured
     ratio = "" if best is None else f"{cpu / best:>9.1f} x"
-    print(f"{what:<42}{wall:>9.2f} s{cpu:>9.2f} s{mb / cpu:>9.0f} MB/s{peak:>9.0f} MB{ratio}", flush=True)
+    print(f"{what:<50}{wall:>9.2f} s{cpu:>9.2f} s{mb / max(cpu, 0.001):>9.0f} MB/s{peak:>9.0f} MB{ratio}", flush=True)
 
 
-def profile(folder, mb):
-    out = pathlib.Path(folder) / str(mb)
+def sizes():
+    return [int(mb) for mb in os.environ.get("BENCH_MB", "20,200,1000").split(",")]
+
+
+def profile(folder, kind, mb):
+    out = pathlib.Path(folder) / f"{kind}{mb}"
     if not out.exists():
-        print(f"making an XSpace of {mb} MB", file=sys.stderr)
-        make = [sys.executable, SHARED / "tools" / "gen_xspace.py", out, "--kind", "tpu", "--target-mb", str(mb)]
+        print(f"making an XSpace of {mb} MB ({kind})", file=sys.stderr)
+        make = [sys.executable, SHARED / "tools" / "gen_xspace.py", out, "--kind", kind, "--target-mb", str(mb),
+                "--cores", "4", "--ops-per-step", "400", "--seed", "7", "--truth-steps", "10"]
         subprocess.run(make, check=True, stdout=subprocess.DEVNULL)
     return next(out.rglob("*.xplane.pb"))
 
 
+def opened(folder, name, path, address_space=None):
+    """First open to overview, and the same from another process."""
+    cache = pathlib.Path(folder) / "cache"
+    shutil.rmtree(cache, ignore_errors=True)
+    env = os.environ | {"XDG_CACHE_HOME": str(cache), "TACHO_DATA": str(pathlib.Path(folder) / "none")}
+    mb = path.stat().st_size / 1e6
+    first = cost([TACHO, "tool", "overview_page", path, "--json"], env, address_space)
+    row(f"{name} {mb:.0f} MB: tacho overview_page, first", mb, first, None)
+    again = cost([TACHO, "tool", "overview_page", path, "--json"], env, address_space)
+    row(f"{name} {mb:.0f} MB: again", mb, again, None)
+    shutil.rmtree(cache, ignore_errors=True)
+    return first
+
+
 def load(folder):
-    sizes = [int(mb) for mb in os.environ.get("BENCH_MB", "20,200,1000").split(",")]
     peer_mb = int(os.environ.get("BENCH_PEER_MB", "200"))
     python = PEER / "bin" / "python3"
     if not python.exists():
         print("XProf is not here: no figures of it (peers.sh install tensorboard)")
-    print(f"\n{'':<42}{'wall':>11}{'CPU':>11}{'per CPU s':>14}{'peak':>12}{'CPU ratio':>11}")
-    for size in sizes:
-        path = profile(folder, size)
-        mb = path.stat().st_size / 1e6
-        best = None
-        for tool in ("summary", "overview_page"):
-            measured = cost([TACHO, "tool", tool, path, "--json"])
-            best = best or (measured and measured[1])
-            row(f"{mb:.0f} MB: tacho tool {tool}", mb, measured, None)
-        if python.exists() and size <= peer_mb:
-            alone = pathlib.Path(folder) / f"xprof-{size}"
-            shutil.rmtree(alone, ignore_errors=True)  # it keeps results beside its input
-            shutil.copytree(path.parent, alone)
-            env = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"}
-            row(f"{mb:.0f} MB: XProf overview_page", mb,
-                cost([python, "-c", XPROF, alone / path.name, "overview_page"], env), measured and measured[1])
-            shutil.rmtree(alone)
+    print(f"\n{'':<50}{'wall':>11}{'CPU':>11}{'per CPU s':>14}{'peak':>12}{'CPU ratio':>11}")
+    for size in sizes():
+        for kind in ("tpu", "gpu"):
+            path = profile(folder, kind, size)
+            mb = path.stat().st_size / 1e6
+            measured = opened(folder, kind, path)
+            if python.exists() and size <= peer_mb:
+                alone = pathlib.Path(folder) / f"xprof-{size}"
+                shutil.rmtree(alone, ignore_errors=True)  # it keeps results beside its input
+                shutil.copytree(path.parent, alone)
+                env = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"}
+                row(f"{kind} {mb:.0f} MB: XProf overview_page", mb,
+                    cost([python, "-c", XPROF, alone / path.name, "overview_page"], env), measured and measured[1])
+                shutil.rmtree(alone)
+    times = int(os.environ.get("BENCH_TIMES", "3"))
+    if times:
+        many = pathlib.Path(folder) / "many.xplane.pb"
+        with open(many, "wb") as out:
+            for _ in range(times):
+                with open(profile(folder, "tpu", max(sizes())), "rb") as part:
+                    shutil.copyfileobj(part, out, 1 << 24)
+        opened(folder, "tpu", many, 1_500_000 * 1024)
+        many.unlink()
 
 
 def serve(data):
@@ -92,9 +123,8 @@ def serve(data):
 
 def tile(folder):
     """CPU of the server and its parsers for the first view of a trace, and for a tile of its whole span after it."""
-    sizes = [int(mb) for mb in os.environ.get("BENCH_MB", "20,200,1000").split(",")]
-    for size in sizes:
-        path = profile(folder, size)
+    for size in sizes():
+        path = profile(folder, "tpu", size)
         data = pathlib.Path(folder) / "tiles"
         session = data / "runs" / "bench" / "plugins" / "profile" / "s1"
         session.mkdir(parents=True)
@@ -116,23 +146,35 @@ def views(pid, url, token, mb):
         request = urllib.request.Request(url + path, headers={"Authorization": "Bearer " + token})
         return json.load(urllib.request.urlopen(request, timeout=600))
 
-    def cpu_s():
-        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    def ticks(process, n):
+        fields = pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
+        return sum(map(int, fields[11:11 + n]))
+
+    def cpu_s():  # of the server, of parsers that have ended, and of those that stay
+        listing = ["ps", "-o", "pid=", "--ppid", str(pid)]
+        stay = subprocess.run(listing, capture_output=True, text=True, check=False).stdout
+        return (ticks(pid, 4) + sum(ticks(child, 2) for child in stay.split())) / os.sysconf("SC_CLK_TCK")
 
     items = get("")["items"]
-    while not items or items[0]["report_status"] == "pending":  # its report would be counted too
-        time.sleep(0.5)
+    while not items:
+        time.sleep(0.1)
         items = get("")["items"]
     session, start = "/" + items[0]["session"], cpu_s()
     trace = get(session + "/trace")
-    first, start = cpu_s() - start, cpu_s()
-    line = max((n for p in trace["targets"][0]["planes"] for n in p["lines"]), key=lambda n: n["events"])
+    lines = ",".join(str(n["line"]) for p in trace["targets"][0]["planes"] for n in p["lines"] if n["events"])
     level = max(0, trace["end_ps"].bit_length() - 10)
-    for _ in range(5):
-        get(f"{session}/trace/tile?lines={line['line']}&level={level}&position=0")
-    print(f"{mb:.0f} MB: first view {first:.2f} s CPU; then a tile over all {line['events']} events of a line "
-          f"{1000 * (cpu_s() - start) / 5:.0f} ms CPU", flush=True)
+    get(f"{session}/trace/tile?lines={lines}&level={level}&position=0")
+    first = cpu_s() - start
+    while trace["partial"] or items[0]["report_status"] == "pending":  # its report would be counted too
+        time.sleep(0.5)
+        trace, items = get(session + "/trace"), get("")["items"]
+    deep = max(0, level - 12)
+    for what, at, n in (("of its whole span", level, 10), ("at a fine zoom", deep, 100)):
+        start = cpu_s()
+        for i in range(n):
+            get(f"{session}/trace/tile?lines={lines}&level={at}&position={i * ((trace['end_ps'] >> at) // 1024) // n}")
+        print(f"{mb:.0f} MB: " + (f"first tile {first:.2f} s CPU after the start; " if at == level else "") +
+              f"a tile {what} {1000 * (cpu_s() - start) / n:.1f} ms CPU, request and answer included", flush=True)
 
 
 def server(folder):
