@@ -271,6 +271,8 @@ static bool find_steps(struct collector *c)
         !step_lanes_of(c->trace, &g, c->arena, &lanes, c->err))
         return false;
     const struct step_lane *host = step_lanes_for(&lanes, STEP_LANE_HOST);
+    if (host != NULL && host->mark == STEP_MARK_PERIOD)
+        host = NULL; /* a period of kernels is too weak a ground for counts a step */
     const bool cut = host != NULL && host->n >= 3; /* the first and last may be incomplete */
     c->steps = host == NULL ? NULL : host->items + cut;
     c->n_steps = host == NULL ? 0 : host->n - (cut ? 2 : 0);

@@ -3,7 +3,7 @@
  * looks like a secret. */
 #include "base/clock.h"
 #include "base/limits.h"
-#include "capture/secrets.h"
+#include "model/secrets.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
