@@ -221,7 +221,7 @@ print(json.dumps([child.returncode, child.stderr, used.ru_maxrss / 1024, used.ru
 
 
 def cost(path):
-    """(exit status, what it said, peak MB, CPU s) of opening a file, measured by a process that is small: what it had in
+    """(exit status, what it said, peak MB, CPU s) of opening a file, measured by a small process: what it had in
     memory before it became tacho would count as tacho's."""
     run = subprocess.run([sys.executable, "-c", MEASURE, TACHO, "tool", "summary", str(path), "--json"],
                          capture_output=True, text=True, check=True)
