@@ -80,23 +80,37 @@ static bool add_root(struct causes *b, const struct trace_cursor *c, uint32_t li
     return true;
 }
 
-static bool add_end(struct causes *b, struct cause_end end)
+/* Room for one more of a list that is millions long: an arena would keep each smaller copy. */
+static void *grown(void *items, uint32_t n, uint32_t *capacity, size_t size)
 {
-    if (!ARENA_PUSH(b->scratch, b->ends, b->n_ends, b->ends_capacity))
-        return arena_full(b->scratch, b->err);
-    b->ends[b->n_ends - 1] = end;
-    return true;
+    if (n < *capacity)
+        return items;
+    *capacity = n < 1024 ? 1024 : n + n / 2;
+    void *more = realloc(items, *capacity * size);
+    must(more != NULL);
+    return more;
 }
 
-static bool add_call(struct causes *b, uint64_t id, uint64_t start_ps, uint32_t node)
+void causes_release(struct causes *b)
 {
-    struct grouping *g = b->out;
-    if (!ARENA_PUSH(b->scratch, b->calls, b->n_calls, b->calls_capacity) ||
-        !ARENA_PUSH(b->arena, g->launches, g->n_launches, g->launches_capacity))
-        return arena_full(b->scratch->overflow ? b->scratch : b->arena, b->err);
-    g->launches[g->n_launches - 1] = node;
-    b->calls[b->n_calls - 1] = (struct cause_call){id, start_ps, g->n_launches - 1};
-    return true;
+    free(b->ends);
+    free(b->calls);
+    free(b->launches);
+}
+
+static void add_end(struct causes *b, struct cause_end end)
+{
+    b->ends = grown(b->ends, b->n_ends, &b->ends_capacity, sizeof *b->ends);
+    b->ends[b->n_ends++] = end;
+}
+
+static void add_call(struct causes *b, uint64_t id, uint64_t start_ps, uint32_t node)
+{
+    b->calls = grown(b->calls, b->n_calls, &b->calls_capacity, sizeof *b->calls);
+    b->launches = grown(b->launches, b->n_calls, &b->launches_capacity, sizeof *b->launches);
+    b->launches[b->n_calls] = node;
+    b->calls[b->n_calls] = (struct cause_call){id, start_ps, b->n_calls};
+    b->n_calls++;
 }
 
 /* Keeps what the event causes or is caused by. */
@@ -105,15 +119,14 @@ static bool keep(struct causes *b, const struct trace_cursor *c, uint32_t line, 
 {
     const uint64_t start = c->event.start_ps;
     const struct trace_plane *plane = &b->trace->planes[b->trace->lines[line].plane_index];
-    if (k->producer && !add_end(b, (struct cause_end){k->producer_type, (uint64_t)k->producer_id,
-                                                      start, node, false}))
-        return false;
-    if (k->consumer && !add_end(b, (struct cause_end){k->consumer_type, (uint64_t)k->consumer_id,
-                                                      start, node, true}))
-        return false;
-    if (k->correlation && plane->kind == TRACE_PLANE_HOST &&
-        !add_call(b, (uint64_t)k->correlation_id, start, node))
-        return false;
+    if (k->producer)
+        add_end(b,
+                (struct cause_end){k->producer_type, (uint64_t)k->producer_id, start, node, false});
+    if (k->consumer)
+        add_end(b,
+                (struct cause_end){k->consumer_type, (uint64_t)k->consumer_id, start, node, true});
+    if (k->correlation && plane->kind == TRACE_PLANE_HOST)
+        add_call(b, (uint64_t)k->correlation_id, start, node);
     if (!k->root)
         return true;
     b->nodes[node].level = (int32_t)(k->level > INT32_MAX ? INT32_MAX : k->level);
@@ -427,9 +440,24 @@ static bool read_stream(struct causes *b, uint32_t line, uint32_t *launches)
     return ok && trace_cursor_ok(&c, b->err);
 }
 
+/* The calls' nodes, in the order in which they were read. */
+static bool keep_launches(struct causes *b)
+{
+    struct grouping *g = b->out;
+    g->n_launches = b->n_calls;
+    g->launches = ARENA_ARRAY(b->arena, uint32_t, (size_t)b->n_calls + 1);
+    if (g->launches == NULL)
+        return arena_full(b->arena, b->err);
+    if (b->n_calls > 0)
+        memcpy(g->launches, b->launches, b->n_calls * sizeof *g->launches);
+    return true;
+}
+
 bool causes_read_launched(struct causes *b)
 {
     const struct trace *t = b->trace;
+    if (!keep_launches(b))
+        return false;
     sort(b->calls, b->n_calls, sizeof *b->calls, by_call);
     for (uint32_t i = 0; i < t->n_lines; i++) {
         if (t->planes[t->lines[i].plane_index].kind != TRACE_PLANE_GPU || t->lines[i].n_events == 0)

@@ -34,10 +34,11 @@ struct causes {
     struct err *err;
     struct grouping *out;
     struct cause_node *nodes, *hubs;
-    struct cause_end *ends; /* of nodes */
+    struct cause_end *ends; /* of nodes; owned, as calls and launches */
     uint32_t n_ends, ends_capacity;
     struct cause_call *calls;
-    uint32_t n_calls, calls_capacity;
+    uint32_t *launches; /* the node of each call, before they are sorted */
+    uint32_t n_calls, calls_capacity, launches_capacity;
     uint32_t hubs_capacity;
 };
 
@@ -51,5 +52,6 @@ MUST_CHECK bool causes_read_nodes(struct causes *b);
 MUST_CHECK bool causes_connect(struct causes *b);
 /* Joins the work of GPUs with the calls that launched it: b->out->launch_of_line. */
 MUST_CHECK bool causes_read_launched(struct causes *b);
+void causes_release(struct causes *b);
 
 #endif

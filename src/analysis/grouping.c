@@ -265,6 +265,7 @@ bool grouping_of(const struct trace *t, struct arena *a, struct grouping *out, s
         return arena_full(a, e);
     arena_init(&scratch, "grouping", LIMIT_ARENA_TOOL_BYTES);
     const bool ok = build(&b);
+    causes_release(&b.causes);
     arena_release(&scratch);
     return ok;
 }

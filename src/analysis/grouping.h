@@ -58,7 +58,7 @@ struct grouping {
     uint32_t n_edges, down_capacity;
 
     uint32_t *launches; /* nodes with a correlation_id: the calls that launch work; ascending */
-    uint32_t n_launches, launches_capacity;
+    uint32_t n_launches;
     uint32_t **launch_of_line; /* [line][event] of GPU lines: into launches, or GROUP_NO_LAUNCH */
     uint64_t n_unlaunched;     /* work of a GPU whose id no call of the host has */
     uint64_t n_early;          /* work that begins before all calls of its id: clocks differ */

@@ -3,6 +3,7 @@
 
 #include "analysis/device_work.h"
 #include "analysis/framework_op.h"
+#include "base/limits.h"
 #include "model/trace_pick.h"
 
 struct work { /* of one device in one step */
@@ -18,7 +19,8 @@ struct group {
 
 struct splitter {
     const struct trace *trace;
-    struct arena *arena;
+    struct arena *arena;   /* of the result */
+    struct arena *scratch; /* until the steps are split */
     struct err *err;
     const struct grouping *grouping;
     struct group *groups;
@@ -60,8 +62,8 @@ static enum step_class class_of_kernel(str name)
 
 static bool add(struct splitter *s, struct spans *to, const struct trace_event *ev)
 {
-    return spans_add(to, s->arena, ev->start_ps, ev->start_ps + ev->dur_ps) ||
-           arena_full(s->arena, s->err);
+    return spans_add(to, s->scratch, ev->start_ps, ev->start_ps + ev->dur_ps) ||
+           arena_full(s->scratch, s->err);
 }
 
 static void widen(struct interval *on, const struct trace_event *ev)
@@ -87,8 +89,8 @@ static bool add_kernel(struct splitter *s, uint32_t device, uint32_t line, uint3
                        const struct trace_event *ev)
 {
     struct work **w = &works_of(s, group)[device];
-    if (*w == NULL && (*w = ARENA_NEW(s->arena, struct work)) == NULL)
-        return arena_full(s->arena, s->err);
+    if (*w == NULL && (*w = ARENA_NEW(s->scratch, struct work)) == NULL)
+        return arena_full(s->scratch, s->err);
     widen(&(*w)->span, ev);
     const struct trace_line *l = &s->trace->lines[line];
     uint8_t *known = memo_at(&s->kernels, s->trace, l, ev);
@@ -185,8 +187,8 @@ static bool add_thread(struct splitter *s, uint32_t line)
 static bool join(struct splitter *s, struct spans *all, const struct spans *more)
 {
     for (uint32_t i = 0; i < more->n; i++)
-        if (!spans_add(all, s->arena, more->items[i].begin_ps, more->items[i].end_ps))
-            return arena_full(s->arena, s->err);
+        if (!spans_add(all, s->scratch, more->items[i].begin_ps, more->items[i].end_ps))
+            return arena_full(s->scratch, s->err);
     return true;
 }
 
@@ -195,13 +197,14 @@ static bool join(struct splitter *s, struct spans *all, const struct spans *more
 static bool split(struct splitter *s, const struct group *g, struct work *const *works, uint32_t n,
                   struct interval in, uint64_t class_ps[STEP_CLASSES], uint64_t *other_ps)
 {
+    const struct arena_mark mark = arena_mark(s->scratch);
     struct spans all = {0};
     uint64_t before = 0;
     for (uint32_t class = 0; class < STEP_CLASSES; class ++) {
         bool ok = join(s, &all, &g->host[class]);
         if (ok && class == STEP_COMPUTE_32 &&
-            !spans_add_within(&all, s->arena, &s->cpu_work, in.begin_ps, in.end_ps))
-            ok = arena_full(s->arena, s->err);
+            !spans_add_within(&all, s->scratch, &s->cpu_work, in.begin_ps, in.end_ps))
+            ok = arena_full(s->scratch, s->err);
         for (uint32_t i = 0; ok && i < n; i++)
             ok = works[i] == NULL || join(s, &all, &works[i]->classes[class]);
         if (!ok)
@@ -212,6 +215,7 @@ static bool split(struct splitter *s, const struct group *g, struct work *const 
         before = within;
     }
     *other_ps = in.end_ps - in.begin_ps - before;
+    arena_reset(s->scratch, mark);
     return true;
 }
 
@@ -271,17 +275,17 @@ static bool write_steps(struct splitter *s, struct steps_parts *out)
 static bool find_devices(struct splitter *s)
 {
     const struct trace *t = s->trace;
-    uint32_t *planes = ARENA_ARRAY(s->arena, uint32_t, t->n_planes);
+    uint32_t *planes = ARENA_ARRAY(s->scratch, uint32_t, t->n_planes);
     bool ok = planes != NULL || t->n_planes == 0;
     for (uint32_t i = 0; ok && i < t->n_planes; i++)
         if (t->planes[i].kind == TRACE_PLANE_GPU)
             planes[s->n_devices++] = i;
     s->planes = planes;
     const size_t n = (size_t)s->grouping->n_groups * s->n_devices;
-    s->groups = ARENA_ARRAY(s->arena, struct group, s->grouping->n_groups);
-    s->works = ARENA_ARRAY(s->arena, struct work *, n);
+    s->groups = ARENA_ARRAY(s->scratch, struct group, s->grouping->n_groups);
+    s->works = ARENA_ARRAY(s->scratch, struct work *, n);
     ok = ok && (s->groups != NULL || s->grouping->n_groups == 0) && (s->works != NULL || n == 0);
-    return ok || arena_full(s->arena, s->err);
+    return ok || arena_full(s->scratch, s->err);
 }
 
 static bool collect(struct splitter *s)
@@ -290,7 +294,7 @@ static bool collect(struct splitter *s)
     struct device_spans spans = {0};
     bool ok = find_devices(s);
     if (ok && s->n_devices == 0)
-        ok = device_spans_of(t, s->arena, NULL, NULL, &spans, s->err);
+        ok = device_spans_of(t, s->scratch, NULL, NULL, &spans, s->err);
     s->cpu_work = spans.compute;
     for (uint32_t i = 0; ok && i < s->n_devices; i++)
         ok = add_device(s, i);
@@ -304,11 +308,15 @@ bool step_parts_of(const struct trace *t, const struct grouping *g, struct arena
                    struct steps_parts *out, struct err *e)
 {
     struct grouping own;
-    struct splitter s = {.trace = t, .arena = a, .err = e, .grouping = g == NULL ? &own : g};
+    struct arena scratch;
+    struct splitter s = {
+        .trace = t, .arena = a, .scratch = &scratch, .err = e, .grouping = g == NULL ? &own : g};
     *out = (struct steps_parts){0};
+    arena_init(&scratch, "parts of steps", LIMIT_ARENA_TOOL_BYTES);
     const bool ok =
         (g != NULL || grouping_of(t, a, &own, e)) && collect(&s) && write_steps(&s, out);
     memo_release(&s.kernels);
     memo_release(&s.host);
+    arena_release(&scratch);
     return ok;
 }
