@@ -80,13 +80,13 @@ static struct pod_core tpu_core(const struct step_core *c)
 
 static bool add_tpu(struct joiner *b, const struct trace *t, const struct grouping *g)
 {
-    struct host_steps steps;
-    if (!steps_of(t, g, b->arena, &steps, b->err))
+    struct host_steps *const steps = &b->out->steps[b->trace_index];
+    if (!steps_of(t, g, b->arena, steps, b->err))
         return false;
-    for (uint32_t i = 0; i < steps.n_cores; i++) {
-        const struct step_core *c = &steps.cores[i];
+    for (uint32_t i = 0; i < steps->n_cores; i++) {
+        const struct step_core *c = &steps->cores[i];
         const struct pod_step like = {.number = c->number,
-                                      .has_number = steps.source == STEPS_DEVICE};
+                                      .has_number = steps->source == STEPS_DEVICE};
         struct pod_step *s = step_of(b, like, c->plane_index);
         const struct pod_core core = tpu_core(c);
         if (s == NULL || !put(b, &s->cores, core) || !put(b, &s->devices, core))
@@ -165,6 +165,8 @@ bool pod_steps_of(const struct profile *p, struct grouping *const *groupings, st
     struct joiner b = {.out = out, .arena = a, .err = e};
     bool ok = true;
     *out = (struct pod_steps){.profile = p, .is_tpu = has_tpu(p)};
+    if (out->is_tpu && (out->steps = ARENA_ARRAY(a, struct host_steps, p->n_traces)) == NULL)
+        return arena_full(a, e);
     for (uint32_t i = 0; ok && i < p->n_traces; i++) {
         const struct grouping *g = groupings == NULL ? NULL : groupings[i];
         b.trace_index = i;

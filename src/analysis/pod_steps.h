@@ -54,7 +54,8 @@ struct pod_steps {
     bool is_tpu;
     struct pod_step *items; /* by number */
     uint32_t n, capacity;
-    uint32_t n_hosts; /* with steps */
+    uint32_t n_hosts;         /* with steps */
+    struct host_steps *steps; /* of a TPU's traces, what they were made from; else NULL */
 };
 
 /* groupings: one a trace where they are at hand (else NULL). */

@@ -43,7 +43,7 @@ static struct cell percent(uint64_t part, uint64_t whole, bool known)
 }
 
 static bool add_steps(struct table *t, const struct tool_request *r, const struct op_db *db,
-                      struct totals *sum, struct err *e)
+                      const struct pod_steps *pods, struct totals *sum, struct err *e)
 {
     table_column(t, S("host"), S("Host"), CELL_TEXT, S(""));
     table_column(t, S("step"), S("Step"), CELL_I64, S(""));
@@ -55,7 +55,9 @@ static bool add_steps(struct table *t, const struct tool_request *r, const struc
     for (uint32_t i = 0; i < r->profile->n_traces; i++) {
         const struct trace *trace = r->profile->traces[i];
         struct host_steps steps;
-        if (!steps_of(trace, db->groupings[i], t->arena, &steps, e))
+        if (pods->steps != NULL)
+            steps = pods->steps[i];
+        else if (!steps_of(trace, db->groupings[i], t->arena, &steps, e))
             return false;
         for (uint32_t k = 0; k < steps.n; k++) {
             const struct step *s = &steps.items[k];
@@ -130,12 +132,12 @@ static bool overview_run(const struct tool_request *r, struct arena *a, struct t
     bool ok = t != NULL && ops != NULL;
     if (!ok)
         (void)arena_full(a, e);
-    ok = ok && add_steps(t, r, &db, &sum, e) && add_operations(ops, &db, e);
+    ok = ok && pod_steps_of(r->profile, db.groupings, a, &pods, e) &&
+         add_steps(t, r, &db, &pods, &sum, e) && add_operations(ops, &db, e);
     if (ok) {
         add_values(t, &db, &sum);
         t->next = ops;
-        ok = pod_steps_of(r->profile, db.groupings, a, &pods, e) &&
-             pod_straggler_values(&pods, t, e);
+        ok = pod_straggler_values(&pods, t, e);
     }
     op_db_release(&db);
     return ok;

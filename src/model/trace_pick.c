@@ -126,26 +126,16 @@ static bool open_group(struct trace_picker *p, uint32_t group, struct err *e)
     return true;
 }
 
-static void value_set(const struct trace_picker *p, struct trace_stat *s, enum side_kind kind,
-                      uint64_t value)
+static inline void value_set(const struct trace_picker *p, struct trace_stat *s,
+                             enum side_kind kind, uint64_t value)
 {
-    switch (kind) {
-    case SIDE_F64:
-        s->type = TRACE_STAT_F64;
-        memcpy(&s->f64, &value, 8);
-        break;
-    case SIDE_U64:
-        s->type = TRACE_STAT_U64;
-        s->u64 = value;
-        break;
-    case SIDE_I64:
-        s->type = TRACE_STAT_I64;
-        s->i64 = (int64_t)value;
-        break;
-    default: /* a reference */
+    static const enum trace_stat_type types[SIDE_KINDS] = {
+        [SIDE_F64] = TRACE_STAT_F64, [SIDE_U64] = TRACE_STAT_U64, [SIDE_I64] = TRACE_STAT_I64};
+    s->type = types[kind];
+    s->u64 = value; /* the bits of doubles and signed numbers too */
+    if (kind == SIDE_REFERENCE) {
         s->type = TRACE_STAT_STR;
         s->text = value < p->plane->n_stat_names ? p->plane->stat_names[value] : (str){0};
-        break;
     }
 }
 

@@ -265,20 +265,3 @@ void side_view_release(struct side_view *v)
     map_free(v->items);
     *v = (struct side_view){0};
 }
-
-bool side_value(const struct side_column *c, uint32_t row, uint64_t *out)
-{
-    uint32_t rank = row;
-    if (!c->has_all) {
-        uint64_t word;
-        memcpy(&word, c->bitmap + (size_t)(row / 64) * 8, 8);
-        if ((word >> (row % 64) & 1) == 0)
-            return false;
-        rank = c->ranks[row / 64] +
-               (uint32_t)__builtin_popcountll(word & ((UINT64_C(1) << (row % 64)) - 1));
-    }
-    if (c->kind == SIDE_ELSEWHERE)
-        return true;
-    *out = trace_column_at(&c->values, rank);
-    return true;
-}
