@@ -201,6 +201,8 @@ static bool split(struct splitter *s, const struct group *g, struct work *const 
     struct spans all = {0};
     uint64_t before = 0;
     for (uint32_t class = 0; class < STEP_CLASSES; class ++) {
+        const uint64_t had = all.n == 0 ? 0 : all.items[all.n - 1].end_ps;
+        const uint32_t n_before = all.n;
         bool ok = join(s, &all, &g->host[class]);
         if (ok && class == STEP_COMPUTE_32 &&
             !spans_add_within(&all, s->scratch, &s->cpu_work, in.begin_ps, in.end_ps))
@@ -209,6 +211,10 @@ static bool split(struct splitter *s, const struct group *g, struct work *const 
             ok = works[i] == NULL || join(s, &all, &works[i]->classes[class]);
         if (!ok)
             return false;
+        if (all.n == n_before && (n_before == 0 || all.items[all.n - 1].end_ps == had)) {
+            class_ps[class] = 0; /* nothing came */
+            continue;
+        }
         spans_close(&all);
         const uint64_t within = spans_within(&all, in.begin_ps, in.end_ps);
         class_ps[class] = within - before;
