@@ -96,6 +96,9 @@ void causes_release(struct causes *b)
     free(b->ends);
     free(b->calls);
     free(b->launches);
+    b->ends = NULL;
+    b->calls = NULL;
+    b->launches = NULL;
 }
 
 static void add_end(struct causes *b, struct cause_end end)
@@ -450,6 +453,8 @@ static bool keep_launches(struct causes *b)
         return arena_full(b->arena, b->err);
     if (b->n_calls > 0)
         memcpy(g->launches, b->launches, b->n_calls * sizeof *g->launches);
+    free(b->launches);
+    b->launches = NULL;
     return true;
 }
 
@@ -469,5 +474,6 @@ bool causes_read_launched(struct causes *b)
             return false;
         b->out->launch_of_line[i] = launches;
     }
+    causes_release(b); /* all that they tell is told */
     return true;
 }

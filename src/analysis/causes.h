@@ -52,6 +52,7 @@ MUST_CHECK bool causes_read_nodes(struct causes *b);
 MUST_CHECK bool causes_connect(struct causes *b);
 /* Joins the work of GPUs with the calls that launched it: b->out->launch_of_line. */
 MUST_CHECK bool causes_read_launched(struct causes *b);
+/* Frees what only the steps above need; may be called again. */
 void causes_release(struct causes *b);
 
 #endif

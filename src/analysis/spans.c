@@ -7,12 +7,6 @@
 #include "analysis/op_metrics.h"
 #include "model/trace_pick.h"
 
-/* Intervals while they are gathered: they are many, and an arena would keep each smaller copy. */
-struct span_list {
-    struct interval *items; /* owned */
-    uint32_t n, capacity;
-};
-
 struct collector {
     const struct trace *trace;
     struct arena *arena;
@@ -105,7 +99,7 @@ void spans_close(struct spans *s)
     s->n = intervals_close(s->items, s->n);
 }
 
-static void list_add(struct span_list *l, uint64_t begin_ps, uint64_t end_ps)
+void span_list_add(struct span_list *l, uint64_t begin_ps, uint64_t end_ps)
 {
     struct interval *const last = l->n > 0 ? &l->items[l->n - 1] : NULL;
     if (end_ps <= begin_ps)
@@ -115,14 +109,14 @@ static void list_add(struct span_list *l, uint64_t begin_ps, uint64_t end_ps)
         return;
     }
     if (l->n == l->capacity) {
-        l->capacity = l->capacity < 1024 ? 1024 : l->capacity + l->capacity / 2;
+        l->capacity = l->capacity < 16 ? 16 : l->capacity + l->capacity / 2;
         l->items = realloc(l->items, l->capacity * sizeof *l->items);
         must(l->items != NULL);
     }
     l->items[l->n++] = (struct interval){begin_ps, end_ps};
 }
 
-static void list_release(struct span_list *l)
+void span_list_release(struct span_list *l)
 {
     free(l->items);
     *l = (struct span_list){0};
@@ -133,18 +127,17 @@ static bool list_keep(struct span_list *l, const struct spans *more, struct aren
                       struct spans *out, struct err *e)
 {
     for (uint32_t i = 0; i < more->n; i++)
-        list_add(l, more->items[i].begin_ps, more->items[i].end_ps);
+        span_list_add(l, more->items[i].begin_ps, more->items[i].end_ps);
     const uint32_t n = intervals_close(l->items, l->n);
     out->items = ARENA_ARRAY(a, struct interval, (size_t)n + 1);
     out->n = out->capacity = n;
     if (out->items != NULL && n > 0)
         memcpy(out->items, l->items, n * sizeof *out->items);
-    list_release(l);
+    span_list_release(l);
     return out->items != NULL || arena_full(a, e);
 }
 
-/* The first that ends after begin. */
-static uint32_t first_after(const struct spans *s, uint64_t begin_ps)
+uint32_t spans_first_after(const struct spans *s, uint64_t begin_ps)
 {
     uint32_t low = 0, high = s->n;
     while (low < high) {
@@ -166,7 +159,8 @@ static struct interval clip(struct interval s, uint64_t begin_ps, uint64_t end_p
 uint64_t spans_within(const struct spans *s, uint64_t begin_ps, uint64_t end_ps)
 {
     uint64_t sum = 0;
-    for (uint32_t i = first_after(s, begin_ps); i < s->n && s->items[i].begin_ps < end_ps; i++) {
+    for (uint32_t i = spans_first_after(s, begin_ps); i < s->n && s->items[i].begin_ps < end_ps;
+         i++) {
         const struct interval in = clip(s->items[i], begin_ps, end_ps);
         sum += in.end_ps - in.begin_ps;
     }
@@ -176,8 +170,8 @@ uint64_t spans_within(const struct spans *s, uint64_t begin_ps, uint64_t end_ps)
 bool spans_add_within(struct spans *to, struct arena *a, const struct spans *from,
                       uint64_t begin_ps, uint64_t end_ps)
 {
-    for (uint32_t i = first_after(from, begin_ps); i < from->n && from->items[i].begin_ps < end_ps;
-         i++) {
+    for (uint32_t i = spans_first_after(from, begin_ps);
+         i < from->n && from->items[i].begin_ps < end_ps; i++) {
         const struct interval in = clip(from->items[i], begin_ps, end_ps);
         if (!spans_add(to, a, in.begin_ps, in.end_ps))
             return false;
@@ -244,7 +238,7 @@ bool spans_is_work(const struct trace *t, uint32_t line_index, const struct trac
 
 static void add(struct span_list *l, const struct trace_event *ev)
 {
-    list_add(l, ev->start_ps, ev->start_ps + ev->dur_ps);
+    span_list_add(l, ev->start_ps, ev->start_ps + ev->dur_ps);
 }
 
 static void add_work(struct collector *c, const struct trace_event *ev, bool is_input)
@@ -284,7 +278,7 @@ static uint8_t core_part_at(struct collector *c, uint32_t line_index, const stru
     return (uint8_t)(*known - 1);
 }
 
-static struct spans list_closed(struct span_list *l)
+struct spans span_list_close(struct span_list *l)
 {
     l->n = intervals_close(l->items, l->n);
     return (struct spans){l->items, l->n, l->capacity};
@@ -293,9 +287,9 @@ static struct spans list_closed(struct span_list *l)
 /* Tells of the core at hand, and forgets it. */
 static void end_core(struct collector *c, uint32_t plane_index)
 {
-    struct core_spans core = {.plane_index = plane_index, .any = list_closed(&c->any)};
+    struct core_spans core = {.plane_index = plane_index, .any = span_list_close(&c->any)};
     for (uint32_t i = 0; i < CORE_PARTS; i++)
-        core.parts[i] = list_closed(&c->parts[i]);
+        core.parts[i] = span_list_close(&c->parts[i]);
     if (core.parts[CORE_INFEED].n > 0)
         c->out->has_infeed = c->out->has_input = true;
     if (c->on_core != NULL)
@@ -401,9 +395,9 @@ static bool add_thread(struct collector *c, uint32_t line_index)
     trace_picker_release(&p);
     for (uint32_t i = 0; ok && steps && i < waits.n; i++) {
         c->out->has_input = true;
-        list_add(&c->waits, waits.items[i].begin_ps, waits.items[i].end_ps);
+        span_list_add(&c->waits, waits.items[i].begin_ps, waits.items[i].end_ps);
     }
-    list_release(&waits);
+    span_list_release(&waits);
     return ok && trace_cursor_ok(&cursor, c->err);
 }
 
@@ -459,11 +453,11 @@ bool device_spans_of(const struct trace *t, struct arena *a, device_core_fn on_c
     *out = (struct device_spans){0};
     const bool ok = collect(&c) && keep_all(&c);
     memo_release(&c.names);
-    list_release(&c.work);
-    list_release(&c.copies);
-    list_release(&c.waits);
-    list_release(&c.any);
+    span_list_release(&c.work);
+    span_list_release(&c.copies);
+    span_list_release(&c.waits);
+    span_list_release(&c.any);
     for (uint32_t i = 0; i < CORE_PARTS; i++)
-        list_release(&c.parts[i]);
+        span_list_release(&c.parts[i]);
     return ok;
 }

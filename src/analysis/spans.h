@@ -59,9 +59,21 @@ MUST_CHECK bool device_spans_of(const struct trace *t, struct arena *a, device_c
 bool spans_add(struct spans *s, struct arena *a, uint64_t begin_ps, uint64_t end_ps);
 /* Sorts and joins what was added. */
 void spans_close(struct spans *s);
+
+/* Intervals while they are gathered, where they are many: an arena would keep each smaller copy of a list that grows. */
+struct span_list {
+    struct interval *items; /* owned */
+    uint32_t n, capacity;
+};
+void span_list_add(struct span_list *l, uint64_t begin_ps, uint64_t end_ps);
+/* Sorts and joins what was added. The answer borrows the list. */
+struct spans span_list_close(struct span_list *l);
+void span_list_release(struct span_list *l);
 /* Adds what of the closed spans lies in [begin, end). */
 bool spans_add_within(struct spans *to, struct arena *a, const struct spans *from,
                       uint64_t begin_ps, uint64_t end_ps);
+/* The first of the closed spans that ends after begin; n when there is none. */
+uint32_t spans_first_after(const struct spans *s, uint64_t begin_ps);
 /* How much of [begin, end) the closed spans cover. */
 uint64_t spans_within(const struct spans *s, uint64_t begin_ps, uint64_t end_ps);
 /* Lines of a GPU plane that an analyser derived from the streams. */

@@ -7,12 +7,12 @@
 #include "model/trace_pick.h"
 
 struct work { /* of one device in one step */
-    struct spans classes[STEP_CLASSES];
+    struct span_list classes[STEP_CLASSES];
     struct interval span;
 };
 
 struct group {
-    struct spans host[STEP_CLASSES];
+    struct span_list host[STEP_CLASSES];
     struct interval marker;
     bool has_marker;
 };
@@ -28,6 +28,7 @@ struct splitter {
     uint32_t n_devices;
     struct work **works;   /* by group, then device; NULL: it did nothing in that step */
     struct spans cpu_work; /* without devices: in which operations of XLA:CPU ran */
+    struct span_list all;  /* of the step at hand */
     struct memo kernels, host;
 };
 
@@ -60,10 +61,9 @@ static enum step_class class_of_kernel(str name)
     return is_16_bit(name) ? STEP_COMPUTE_16 : STEP_COMPUTE_32;
 }
 
-static bool add(struct splitter *s, struct spans *to, const struct trace_event *ev)
+static void add(struct span_list *to, const struct trace_event *ev)
 {
-    return spans_add(to, s->scratch, ev->start_ps, ev->start_ps + ev->dur_ps) ||
-           arena_full(s->scratch, s->err);
+    span_list_add(to, ev->start_ps, ev->start_ps + ev->dur_ps);
 }
 
 static void widen(struct interval *on, const struct trace_event *ev)
@@ -96,7 +96,8 @@ static bool add_kernel(struct splitter *s, uint32_t device, uint32_t line, uint3
     uint8_t *known = memo_at(&s->kernels, s->trace, l, ev);
     if (*known == 0)
         *known = (uint8_t)(1 + class_of_kernel(trace_event_name(s->trace, l, ev)));
-    return add(s, &(*w)->classes[*known - 1], ev);
+    add(&(*w)->classes[*known - 1], ev);
+    return true;
 }
 
 static bool add_stream(struct splitter *s, uint32_t device, uint32_t line)
@@ -167,7 +168,8 @@ static bool add_host_event(struct splitter *s, uint32_t line, const struct trace
         if (p->values[0].type != TRACE_STAT_NONE)
             class = STEP_LAUNCH;
     }
-    return add(s, &g->host[class], &c->event);
+    add(&g->host[class], &c->event);
+    return true;
 }
 
 static bool add_thread(struct splitter *s, uint32_t line)
@@ -184,45 +186,48 @@ static bool add_thread(struct splitter *s, uint32_t line)
     return ok && trace_cursor_ok(&c, s->err);
 }
 
-static bool join(struct splitter *s, struct spans *all, const struct spans *more)
+static void join(struct span_list *all, const struct span_list *more)
 {
     for (uint32_t i = 0; i < more->n; i++)
-        if (!spans_add(all, s->scratch, more->items[i].begin_ps, more->items[i].end_ps))
-            return arena_full(s->scratch, s->err);
-    return true;
+        span_list_add(all, more->items[i].begin_ps, more->items[i].end_ps);
+}
+
+static void join_within(struct span_list *all, const struct spans *more, struct interval in)
+{
+    for (uint32_t i = spans_first_after(more, in.begin_ps);
+         i < more->n && more->items[i].begin_ps < in.end_ps; i++) {
+        const struct interval *m = &more->items[i];
+        span_list_add(all, m->begin_ps > in.begin_ps ? m->begin_ps : in.begin_ps,
+                      m->end_ps < in.end_ps ? m->end_ps : in.end_ps);
+    }
 }
 
 /* The union grows by one class after the other: what each adds is its own. Of the devices, one or
  * all count. */
-static bool split(struct splitter *s, const struct group *g, struct work *const *works, uint32_t n,
+static void split(struct splitter *s, const struct group *g, struct work *const *works, uint32_t n,
                   struct interval in, uint64_t class_ps[STEP_CLASSES], uint64_t *other_ps)
 {
-    const struct arena_mark mark = arena_mark(s->scratch);
-    struct spans all = {0};
+    struct span_list *const all = &s->all;
     uint64_t before = 0;
+    all->n = 0;
     for (uint32_t class = 0; class < STEP_CLASSES; class ++) {
-        const uint64_t had = all.n == 0 ? 0 : all.items[all.n - 1].end_ps;
-        const uint32_t n_before = all.n;
-        bool ok = join(s, &all, &g->host[class]);
-        if (ok && class == STEP_COMPUTE_32 &&
-            !spans_add_within(&all, s->scratch, &s->cpu_work, in.begin_ps, in.end_ps))
-            ok = arena_full(s->scratch, s->err);
-        for (uint32_t i = 0; ok && i < n; i++)
-            ok = works[i] == NULL || join(s, &all, &works[i]->classes[class]);
-        if (!ok)
-            return false;
-        if (all.n == n_before && (n_before == 0 || all.items[all.n - 1].end_ps == had)) {
-            class_ps[class] = 0; /* nothing came */
-            continue;
-        }
-        spans_close(&all);
-        const uint64_t within = spans_within(&all, in.begin_ps, in.end_ps);
+        const uint64_t had = all->n == 0 ? 0 : all->items[all->n - 1].end_ps;
+        const uint32_t n_before = all->n;
+        join(all, &g->host[class]);
+        if (class == STEP_COMPUTE_32)
+            join_within(all, &s->cpu_work, in);
+        for (uint32_t i = 0; i < n; i++)
+            if (works[i] != NULL)
+                join(all, &works[i]->classes[class]);
+        class_ps[class] = 0;
+        if (all->n == n_before && (n_before == 0 || all->items[all->n - 1].end_ps == had))
+            continue; /* nothing came */
+        const struct spans closed = span_list_close(all);
+        const uint64_t within = spans_within(&closed, in.begin_ps, in.end_ps);
         class_ps[class] = within - before;
         before = within;
     }
     *other_ps = in.end_ps - in.begin_ps - before;
-    arena_reset(s->scratch, mark);
-    return true;
 }
 
 /* The devices of a step; the longest of their spans is the step's. False: beyond the arena. */
@@ -239,8 +244,7 @@ static bool split_devices(struct splitter *s, const struct group *g, struct work
         struct step_device *d = &p->devices[p->n_devices++];
         *d = (struct step_device){
             .plane_index = s->planes[i], .begin_ps = in.begin_ps, .end_ps = in.end_ps};
-        if (!split(s, g, &works[i], 1, in, d->class_ps, &d->other_ps))
-            return false;
+        split(s, g, &works[i], 1, in, d->class_ps, &d->other_ps);
         if (p->n_devices == 1 || in.end_ps - in.begin_ps > p->end_ps - p->begin_ps) {
             p->begin_ps = in.begin_ps;
             p->end_ps = in.end_ps;
@@ -270,9 +274,8 @@ static bool write_steps(struct splitter *s, struct steps_parts *out)
             return false;
         if (s->n_devices > 0 && p->n_devices == 0)
             continue;
-        if (!split(s, g, works_of(s, i), s->n_devices, (struct interval){p->begin_ps, p->end_ps},
-                   p->class_ps, &p->other_ps))
-            return false;
+        split(s, g, works_of(s, i), s->n_devices, (struct interval){p->begin_ps, p->end_ps},
+              p->class_ps, &p->other_ps);
         out->n++;
     }
     return true;
@@ -310,6 +313,19 @@ static bool collect(struct splitter *s)
     return ok;
 }
 
+static void lists_release(struct splitter *s)
+{
+    const uint32_t n_groups = s->groups == NULL ? 0 : s->grouping->n_groups;
+    span_list_release(&s->all);
+    for (uint32_t i = 0; i < n_groups; i++)
+        for (uint32_t class = 0; class < STEP_CLASSES; class ++) {
+            span_list_release(&s->groups[i].host[class]);
+            for (uint32_t d = 0; s->works != NULL && d < s->n_devices; d++)
+                if (works_of(s, i)[d] != NULL)
+                    span_list_release(&works_of(s, i)[d]->classes[class]);
+        }
+}
+
 bool step_parts_of(const struct trace *t, const struct grouping *g, struct arena *a,
                    struct steps_parts *out, struct err *e)
 {
@@ -323,6 +339,7 @@ bool step_parts_of(const struct trace *t, const struct grouping *g, struct arena
         (g != NULL || grouping_of(t, a, &own, e)) && collect(&s) && write_steps(&s, out);
     memo_release(&s.kernels);
     memo_release(&s.host);
+    lists_release(&s);
     arena_release(&scratch);
     return ok;
 }
