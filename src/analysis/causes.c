@@ -162,6 +162,7 @@ static bool read_line(struct causes *b, uint32_t line)
     struct trace_picker p;
     bool ok = true;
     trace_picker_init(&p, b->trace, line, asked_names, ASKED);
+    trace_picker_follow(&p, &c);
     for (trace_cursor_init_work(&c, b->trace, line); ok && trace_cursor_next(&c); node++) {
         struct said k = {0};
         ok = !p.any || read_said(b, &p, &c.event, line, &k);
@@ -423,6 +424,7 @@ static bool read_stream(struct causes *b, uint32_t line, uint32_t *launches)
     struct trace_picker p;
     bool ok = true;
     trace_picker_init(&p, b->trace, line, names, N_IDS);
+    trace_picker_follow(&p, &c);
     for (trace_cursor_init_work(&c, b->trace, line); ok && trace_cursor_next(&c);) {
         const uint64_t end = c.event.start_ps + c.event.dur_ps;
         int64_t id = 0;

@@ -237,6 +237,7 @@ static bool collect_line(struct collector *c, uint32_t line, bool has_transfers)
     struct trace_picker p;
     bool ok = true;
     trace_picker_init(&p, t, line, asked_names, is_gpu ? ASKED : 0);
+    trace_picker_follow(&p, &cursor);
     for (trace_cursor_init_work(&cursor, t, line); ok && trace_cursor_next(&cursor);) {
         const struct trace_event *ev = &cursor.event;
         const enum work_kind kind = work_kind_at(&c->kinds, t, line, ev);

@@ -293,6 +293,7 @@ static bool walk(struct builder *b, const struct trace *t, uint32_t line_index,
     bool ok = true;
     group_follow_init(&groups, t, g, line_index);
     trace_picker_init(&p, t, line_index, kernel_stats, gpu ? KERNEL_STATS : 0);
+    trace_picker_follow(&p, &c);
     for (trace_cursor_init(&c, t, line_index); ok && trace_cursor_next(&c);) {
         const struct trace_event *ev = &c.event;
         const struct trace_event_metadata *md = trace_event_meta(t, line, ev);

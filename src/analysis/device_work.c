@@ -335,6 +335,7 @@ static bool add_thread(struct collector *c, uint32_t line)
     struct trace_picker p;
     bool ok = true;
     trace_picker_init(&p, t, line, work_cpu_names, WORK_CPU_ASKED);
+    trace_picker_follow(&p, &cursor);
     for (trace_cursor_init(&cursor, t, line); ok && trace_cursor_next(&cursor);) {
         const str name = trace_event_name(t, &t->lines[line], &cursor.event);
         if (!(ok = trace_pick(&p, &cursor.event, c->err)))
@@ -380,6 +381,7 @@ static bool each_on_thread(const struct work_device *d, uint32_t line, work_fn f
     struct trace_picker p;
     bool ok = true;
     trace_picker_init(&p, d->trace, line, work_cpu_names, WORK_CPU_ASKED);
+    trace_picker_follow(&p, &c);
     for (trace_cursor_init(&c, d->trace, line); ok && p.any && trace_cursor_next(&c);) {
         int64_t ordinal = -1;
         if (!(ok = trace_pick(&p, &c.event, e)))

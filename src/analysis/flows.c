@@ -168,6 +168,7 @@ static bool add_runs(struct linker *b, uint32_t line, struct runs *out)
     struct trace_picker p;
     bool ok = true;
     trace_picker_init(&p, b->trace, line, &name, 1);
+    trace_picker_follow(&p, &c);
     if (!p.any)
         return true;
     for (trace_cursor_init(&c, b->trace, line); ok && trace_cursor_next(&c);) {

@@ -71,6 +71,7 @@ static bool collect_line(struct collector *c, uint32_t line_index)
     struct trace_picker p;
     bool ok = true;
     trace_picker_init(&p, c->trace, line_index, asked, 1);
+    trace_picker_follow(&p, &cursor);
     for (trace_cursor_init_work(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);)
         ok = trace_pick(&p, &cursor.event, c->err) &&
              collect_event(c, &c->trace->lines[line_index], &cursor.event, &p.values[0]);

@@ -300,6 +300,7 @@ static bool collect_line(struct collector *c, uint32_t line_index)
     struct trace_picker p;
     bool ok = true;
     trace_picker_init(&p, c->trace, line_index, asked_names, ASKED);
+    trace_picker_follow(&p, &cursor);
     for (trace_cursor_init_work(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);)
         ok = collect_event(c, line_index, &cursor, &p);
     trace_cursor_release(&cursor);

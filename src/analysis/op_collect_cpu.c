@@ -174,6 +174,7 @@ static bool collect_line(struct collector *c, uint32_t line_index)
     struct trace_picker p;
     bool ok = true;
     trace_picker_init(&p, c->trace, line_index, asked_names, ASKED);
+    trace_picker_follow(&p, &cursor);
     for (trace_cursor_init(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);) {
         ok = trace_pick(&p, &cursor.event, c->err);
         const str name = ok ? operation_of(c, line_index, &cursor.event, p.values) : (str){0};

@@ -343,6 +343,7 @@ static bool collect_line(struct collector *c, uint32_t line_index)
     bool ok = true;
     c->has_last_graph = false;
     trace_picker_init(&p, c->trace, line_index, asked_names, ASKED);
+    trace_picker_follow(&p, &cursor);
     for (trace_cursor_init_work(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);) {
         const struct arena_mark mark = arena_mark(&c->scratch);
         bool named = true;

@@ -22,6 +22,7 @@ struct collector {
     const struct op_metrics **once; /* likewise what one execution does; NULL: not computed yet */
     struct open_op *open;
     uint32_t n_open, open_capacity;
+    struct trace_numbers *numbers; /* [ASKED], of the events at hand */
     struct memo off_duty;          /* whether an operation is */
     bool has_clock;                /* events may carry the device's own clock */
     uint64_t first_ps, last_ps;    /* over operations and steps */
@@ -105,13 +106,15 @@ static bool is_module(const struct trace_event_metadata *md)
 
 /* Finds the step that the event began in. */
 static bool find_step(struct collector *c, const struct trace_line *line,
-                      const struct trace_event *ev, struct open_op *o)
+                      const struct trace_event *ev, struct op_step **step)
 {
-    const struct trace_event_metadata *md = trace_event_meta(c->trace, line, ev);
-    if (c->db->steps == NULL || md == NULL || is_module(md))
+    if (c->db->steps == NULL)
         return true;
-    o->step = op_steps_at(c->db->steps, line->plane_index, ev->start_ps);
-    if (o->step == NULL || c->once[ev->metadata_index] != NULL)
+    const struct trace_event_metadata *md = trace_event_meta(c->trace, line, ev);
+    if (md == NULL || is_module(md))
+        return true;
+    *step = op_steps_at(c->db->steps, line->plane_index, ev->start_ps);
+    if (*step == NULL || c->once[ev->metadata_index] != NULL)
         return true;
     struct op_metrics *once = ARENA_NEW(c->db->arena, struct op_metrics);
     if (once == NULL)
@@ -139,15 +142,16 @@ static void close_op(struct collector *c)
         c->open[c->n_open - 1].children_ps += time;
 }
 
-static bool open_op(struct collector *c, struct open_op o)
+static bool open_op(struct collector *c, const struct open_op *o, struct op_step *step)
 {
-    while (c->n_open > 0 && c->open[c->n_open - 1].end_ps < o.end_ps)
+    while (c->n_open > 0 && c->open[c->n_open - 1].end_ps < o->end_ps)
         close_op(c);
-    while (c->n_open > 0 && c->open[c->n_open - 1].begin_ps > o.begin_ps)
+    while (c->n_open > 0 && c->open[c->n_open - 1].begin_ps > o->begin_ps)
         close_op(c);
     if (!ARENA_PUSH(c->db->arena, c->open, c->n_open, c->open_capacity))
         return arena_full(c->db->arena, c->err);
-    c->open[c->n_open - 1] = o;
+    c->open[c->n_open - 1] = *o;
+    c->open[c->n_open - 1].step = step;
     return true;
 }
 
@@ -156,28 +160,27 @@ static const str asked_names[ASKED] = {STR_INIT("device_offset_ps"), STR_INIT("d
                                        STR_INIT("dma_stall_duration_ps"),
                                        STR_INIT("Time Scale Multiplier")};
 
-/* The event's span on the device's clock where it has one, and its other numbers. */
-static bool read_event(struct collector *c, struct trace_picker *p, const struct trace_event *ev,
-                       struct open_op *o)
+/* The event's span on the device's clock where it has one, and its other numbers: numbers[ASKED], of which i are the
+ * event's; NULL: it has none. */
+static inline struct open_op op_at(const struct trace_event *ev,
+                                   const struct trace_numbers *numbers, uint32_t i)
 {
-    *o = (struct open_op){.begin_ps = ev->start_ps,
-                          .end_ps = ev->start_ps + ev->dur_ps,
-                          .metadata_index = ev->metadata_index,
-                          .scale = 1};
-    if (!c->has_clock)
-        return true;
+    struct open_op o = {.begin_ps = ev->start_ps,
+                        .end_ps = ev->start_ps + ev->dur_ps,
+                        .metadata_index = ev->metadata_index,
+                        .scale = 1};
     int64_t begin, time, stall;
-    if (!trace_pick(p, ev, c->err))
-        return false;
-    if (trace_stat_i64(&p->values[OFFSET], &begin) && trace_stat_i64(&p->values[DURATION], &time) &&
-        begin >= 0 && time >= 0) {
-        o->begin_ps = (uint64_t)begin;
-        o->end_ps = op_add((uint64_t)begin, (uint64_t)time);
+    if (numbers == NULL)
+        return o;
+    if (trace_number_i64(&numbers[OFFSET], i, &begin) &&
+        trace_number_i64(&numbers[DURATION], i, &time) && begin >= 0 && time >= 0) {
+        o.begin_ps = (uint64_t)begin;
+        o.end_ps = op_add((uint64_t)begin, (uint64_t)time);
     }
-    if (trace_stat_i64(&p->values[STALL], &stall) && stall > 0)
-        o->stall_ps = (uint64_t)stall;
-    trace_stat_f64(&p->values[SCALE], &o->scale);
-    return true;
+    if (trace_number_i64(&numbers[STALL], i, &stall) && stall > 0)
+        o.stall_ps = (uint64_t)stall;
+    trace_number_f64(&numbers[SCALE], i, &o.scale);
+    return o;
 }
 
 static void widen(struct collector *c, const struct open_op *o)
@@ -221,50 +224,67 @@ static void count_duty(struct collector *c, const struct trace_line *line,
     }
 }
 
-static bool collect_ops(struct collector *c, uint32_t line_index)
+/* Each event of the line, with its numbers. */
+static bool each_op(struct collector *c, uint32_t line_index,
+                    bool (*take)(struct collector *c, const struct trace_line *line,
+                                 const struct trace_event *ev, const struct open_op *o))
 {
     const struct trace_line *line = &c->trace->lines[line_index];
+    struct trace_numbers *const numbers = c->has_clock ? c->numbers : NULL;
     struct trace_cursor cursor;
     struct trace_picker p;
+    const struct trace_event *events;
     bool ok = true;
     trace_picker_init(&p, c->trace, line_index, asked_names, ASKED);
-    for (trace_cursor_init(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);) {
-        struct open_op o;
-        ok = read_event(c, &p, &cursor.event, &o);
-        if (!ok)
-            break;
-        widen(c, &o);
-        count_duty(c, line, &cursor.event, true);
-        ok = find_step(c, line, &cursor.event, &o) && open_op(c, o);
+    trace_picker_follow(&p, &cursor);
+    trace_cursor_init(&cursor, c->trace, line_index);
+    trace_cursor_leave_src(&cursor);
+    for (uint32_t n; ok && (n = trace_cursor_take(&cursor, &events)) > 0;) {
+        ok = numbers == NULL || trace_pick_numbers(&p, events, n, numbers, c->err);
+        for (uint32_t i = 0; ok && i < n; i++) {
+            const struct open_op o = op_at(&events[i], numbers, i);
+            ok = take(c, line, &events[i], &o);
+        }
     }
-    while (c->n_open > 0)
-        close_op(c);
-    c->duty_busy += c->duty_end - c->duty_begin;
-    c->duty_begin = c->duty_end;
     trace_cursor_release(&cursor);
     trace_picker_release(&p);
     return ok && trace_cursor_ok(&cursor, c->err);
 }
 
-/* Steps bound the span of the core; modules the window of the duty cycle. */
-static bool collect_frames(struct collector *c, uint32_t line_index, bool steps)
+static bool collect_op(struct collector *c, const struct trace_line *line,
+                       const struct trace_event *ev, const struct open_op *o)
 {
-    const struct trace_line *line = &c->trace->lines[line_index];
-    struct trace_cursor cursor;
-    struct trace_picker p;
-    bool ok = true;
-    trace_picker_init(&p, c->trace, line_index, asked_names, ASKED);
-    for (trace_cursor_init(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);) {
-        struct open_op o;
-        ok = read_event(c, &p, &cursor.event, &o);
-        if (ok && steps)
-            widen(c, &o);
-        else if (ok)
-            count_duty(c, line, &cursor.event, false);
-    }
-    trace_cursor_release(&cursor);
-    trace_picker_release(&p);
-    return ok && trace_cursor_ok(&cursor, c->err);
+    widen(c, o);
+    count_duty(c, line, ev, true);
+    struct op_step *step = NULL;
+    return find_step(c, line, ev, &step) && open_op(c, o, step);
+}
+
+static bool collect_ops(struct collector *c, uint32_t line_index)
+{
+    const bool ok = each_op(c, line_index, collect_op);
+    while (c->n_open > 0)
+        close_op(c);
+    c->duty_busy += c->duty_end - c->duty_begin;
+    c->duty_begin = c->duty_end;
+    return ok;
+}
+
+/* Steps bound the span of the core; modules the window of the duty cycle. */
+static bool collect_step(struct collector *c, const struct trace_line *line,
+                         const struct trace_event *ev, const struct open_op *o)
+{
+    (void)line, (void)ev;
+    widen(c, o);
+    return true;
+}
+
+static bool collect_module(struct collector *c, const struct trace_line *line,
+                           const struct trace_event *ev, const struct open_op *o)
+{
+    (void)o;
+    count_duty(c, line, ev, false);
+    return true;
 }
 
 /* "file.py:12" */
@@ -337,7 +357,7 @@ static bool collect_plane(struct collector *c)
             if (!collect_ops(c, i))
                 return false;
         } else if (str_eq(name, S("Steps")) || str_eq(name, S("XLA Modules"))) {
-            if (!collect_frames(c, i, str_eq(name, S("Steps"))))
+            if (!each_op(c, i, str_eq(name, S("Steps")) ? collect_step : collect_module))
                 return false;
         }
     }
@@ -352,7 +372,8 @@ static bool collect_plane(struct collector *c)
 
 bool op_collect_tpu(struct op_db *db, const struct trace *t, struct err *e)
 {
-    struct collector c = {.db = db, .trace = t, .err = e};
+    struct collector c = {
+        .db = db, .trace = t, .err = e, .numbers = map_alloc(ASKED, sizeof(struct trace_numbers))};
     bool ok = true;
     for (uint32_t i = 0; ok && i < t->n_planes; i++)
         if (t->planes[i].kind == TRACE_PLANE_TPU) {
@@ -360,5 +381,6 @@ bool op_collect_tpu(struct op_db *db, const struct trace *t, struct err *e)
             ok = collect_plane(&c);
         }
     memo_release(&c.off_duty);
+    map_free(c.numbers);
     return ok;
 }

@@ -299,19 +299,26 @@ static void end_core(struct collector *c, uint32_t plane_index)
         c->parts[i].n = 0;
 }
 
+static void add_operation(struct collector *c, uint32_t line_index, const struct trace_event *ev)
+{
+    const uint8_t part = core_part_at(c, line_index, ev);
+    c->out->has_work = true;
+    add(&c->any, ev);
+    if (part < CORE_PARTS)
+        add(&c->parts[part], ev);
+    if ((part == CORE_WORK || part == CORE_COLLECTIVE) && has_place(ev))
+        add_work(c, ev, false);
+}
+
 static bool add_core(struct collector *c, uint32_t line_index)
 {
     struct trace_cursor cursor;
-    for (trace_cursor_init(&cursor, c->trace, line_index); trace_cursor_next(&cursor);) {
-        const uint8_t part = core_part_at(c, line_index, &cursor.event);
-        c->out->has_work = true;
-        add(&c->any, &cursor.event);
-        if (part < CORE_PARTS)
-            add(&c->parts[part], &cursor.event);
-        if ((part == CORE_WORK || part == CORE_COLLECTIVE) && has_place(&cursor.event))
-            add_work(c, &cursor.event, false);
-    }
-    trace_cursor_release(&cursor);
+    const struct trace_event *events;
+    trace_cursor_init(&cursor, c->trace, line_index);
+    trace_cursor_leave_src(&cursor);
+    for (uint32_t n; (n = trace_cursor_take(&cursor, &events)) > 0;)
+        for (uint32_t i = 0; i < n; i++)
+            add_operation(c, line_index, &events[i]);
     if (!trace_cursor_ok(&cursor, c->err))
         return false;
     end_core(c, c->trace->lines[line_index].plane_index);
@@ -377,6 +384,7 @@ static bool add_thread(struct collector *c, uint32_t line_index)
     struct span_list waits = {0};
     bool ok = true, steps = false;
     trace_picker_init(&p, c->trace, line_index, asked, ASKED);
+    trace_picker_follow(&p, &cursor);
     for (trace_cursor_init(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);) {
         ok = trace_pick(&p, &cursor.event, c->err);
         if (ok && (p.values[HLO_OP].type != TRACE_STAT_NONE ||

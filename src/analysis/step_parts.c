@@ -179,6 +179,7 @@ static bool add_thread(struct splitter *s, uint32_t line)
     struct trace_picker p;
     bool ok = true;
     trace_picker_init(&p, s->trace, line, &launched, 1);
+    trace_picker_follow(&p, &c);
     for (trace_cursor_init(&c, s->trace, line); ok && trace_cursor_next(&c);)
         ok = add_host_event(s, line, &c, &p);
     trace_cursor_release(&c);

@@ -41,6 +41,7 @@ static bool line_has(const struct trace *t, uint32_t l, const struct sought *s, 
     struct trace_cursor c;
     bool ok = true;
     trace_picker_init(&p, t, l, &s->stat, s->stat.n > 0 ? 1 : 0);
+    trace_picker_follow(&p, &c);
     for (trace_cursor_init(&c, t, l); ok && !*found && trace_cursor_next(&c);) {
         if (!str_starts(trace_event_name(t, &t->lines[l], &c.event), s->name_prefix))
             continue;

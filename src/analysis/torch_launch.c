@@ -83,6 +83,7 @@ static bool read_thread(struct reader *r, uint32_t line)
     bool ok = true;
     r->n_open = 0;
     trace_picker_init(&p, r->trace, line, asked_names, ASKED);
+    trace_picker_follow(&p, &c);
     for (trace_cursor_init(&c, r->trace, line); ok && trace_cursor_next(&c);)
         ok = trace_pick(&p, &c.event, r->err) && read_event(r, line, &c, p.values);
     trace_cursor_release(&c);

@@ -13,8 +13,23 @@ struct event {
 };
 _Static_assert(SIDE_SLOTS <= 32, "seen has a bit for each side slot");
 
+/* The low seven bits of each byte, close together. */
+static inline uint64_t sevens(uint64_t x, bool by_processor)
+{
+#ifdef __x86_64__
+    if (by_processor) {
+        __asm__("pextq %2, %1, %0" : "=r"(x) : "r"(x), "r"(UINT64_C(0x7f7f7f7f7f7f7f7f)));
+        return x;
+    }
+#endif
+    (void)by_processor;
+    x = (x & UINT64_C(0x7f007f007f007f00)) >> 1 | (x & UINT64_C(0x007f007f007f007f));
+    x = (x & UINT64_C(0xffff0000ffff0000)) >> 2 | (x & UINT64_C(0x0000ffff0000ffff));
+    return (x & UINT64_C(0xffffffff00000000)) >> 4 | (x & UINT64_C(0x00000000ffffffff));
+}
+
 /* A varint, of which eight bytes are read at once; NULL when it has more. The caller looks where it ended. */
-static inline const uint8_t *varint(const uint8_t *p, uint64_t *out)
+static inline const uint8_t *varint(const uint8_t *p, uint64_t *out, bool by_processor)
 {
     if (*p < 0x80) {
         *out = *p;
@@ -25,11 +40,7 @@ static inline const uint8_t *varint(const uint8_t *p, uint64_t *out)
     const uint64_t stop = ~x & UINT64_C(0x8080808080808080);
     if (stop == 0)
         return NULL;
-    x &= stop ^ (stop - 1);
-    x = (x & UINT64_C(0x7f007f007f007f00)) >> 1 | (x & UINT64_C(0x007f007f007f007f));
-    x = (x & UINT64_C(0xffff0000ffff0000)) >> 2 | (x & UINT64_C(0x0000ffff0000ffff));
-    x = (x & UINT64_C(0xffffffff00000000)) >> 4 | (x & UINT64_C(0x00000000ffffffff));
-    *out = x;
+    *out = sevens(x & (stop ^ (stop - 1)), by_processor);
     return p + (__builtin_ctzll(stop) >> 3) + 1;
 }
 
@@ -91,11 +102,15 @@ static void stat_slow(struct event_sink *s, struct event *ev, const uint8_t *p, 
               kinds[field] == SIDE_REFERENCE ? name_index(s, value) : value);
 }
 
-static inline void stat_add(struct event_sink *s, struct event *ev, const uint8_t *p, size_t n)
+/* Always inlined below: the compiler makes one of each for both kinds of processor. */
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE void stat_add(struct event_sink *s, struct event *ev, const uint8_t *p, size_t n,
+                     bool by_processor)
 {
     const uint8_t *const end = p + n;
     uint64_t id, value = 0;
-    const uint8_t *at = n > 0 && *p == 0x08 ? varint(p + 1, &id) : NULL;
+    const uint8_t *at = n > 0 && *p == 0x08 ? varint(p + 1, &id, by_processor) : NULL;
     if (at == NULL || at >= end) {
         if (n > 0)
             stat_slow(s, ev, p, n);
@@ -105,28 +120,20 @@ static inline void stat_add(struct event_sink *s, struct event *ev, const uint8_
     if (slot == SIDE_SLOTS)
         return;
     enum side_kind kind;
-    switch (*at++) {
-    case 0x11:
+    const uint8_t tag = *at++;
+    if (tag == 0x20 || tag == 0x18) {
+        kind = tag == 0x20 ? SIDE_I64 : SIDE_U64;
+        at = varint(at, &value, by_processor);
+    } else if (tag == 0x38) {
+        kind = SIDE_REFERENCE;
+        at = varint(at, &value, by_processor);
+        value = at == NULL ? 0 : name_index(s, value);
+    } else if (tag == 0x11) {
         kind = SIDE_F64;
         memcpy(&value, at, 8);
         at += 8;
-        break;
-    case 0x18:
-        kind = SIDE_U64;
-        at = varint(at, &value);
-        break;
-    case 0x20:
-        kind = SIDE_I64;
-        at = varint(at, &value);
-        break;
-    case 0x38:
-        kind = SIDE_REFERENCE;
-        at = varint(at, &value);
-        value = at == NULL ? 0 : name_index(s, value);
-        break;
-    default:
+    } else {
         at = NULL;
-        break;
     }
     if (at != end)
         stat_slow(s, ev, p, n);
@@ -134,42 +141,37 @@ static inline void stat_add(struct event_sink *s, struct event *ev, const uint8_
         stat_keep(s, ev, slot, kind, value);
 }
 
-/* False when the event is not written in the usual way: nothing is known of it then. */
-static inline bool event_fast(struct event_sink *s, const uint8_t *p, const uint8_t *end,
-                              struct event *ev)
+/* One field, if it is the one expected; p stays where it is otherwise. NULL: not written in the usual way. */
+INLINE const uint8_t *field_expect(const uint8_t *p, const uint8_t *end, uint8_t tag,
+                                   int64_t *number, bool by_processor)
 {
-    uint64_t number;
-    while (p < end) {
-        const uint8_t tag = *p++;
-        p = varint(p, &number);
-        if (p == NULL || p > end)
+    uint64_t value;
+    if (p >= end || *p != tag)
+        return p;
+    p = varint(p + 1, &value, by_processor);
+    *number = (int64_t)value;
+    return p > end ? NULL : p;
+}
+
+/* False when the event is not written in the usual way: nothing is known of it then. */
+INLINE bool event_fast(struct event_sink *s, const uint8_t *p, const uint8_t *end, struct event *ev,
+                       bool by_processor)
+{
+    int64_t id = 0;
+    if ((p = field_expect(p, end, 0x08, &id, by_processor)) == NULL ||
+        (p = field_expect(p, end, 0x10, &ev->offset, by_processor)) == NULL ||
+        (p = field_expect(p, end, 0x18, &ev->duration, by_processor)) == NULL)
+        return false;
+    ev->id = (uint64_t)id;
+    while (p < end && *p == 0x22) {
+        uint64_t n;
+        p = varint(p + 1, &n, by_processor);
+        if (p == NULL || p > end || n > (uint64_t)(end - p))
             return false;
-        switch (tag) {
-        case 0x08:
-            ev->id = number;
-            break;
-        case 0x10:
-            ev->offset = (int64_t)number;
-            ev->occurrences = 0;
-            break;
-        case 0x18:
-            ev->duration = (int64_t)number;
-            break;
-        case 0x22:
-            if (number > (uint64_t)(end - p))
-                return false;
-            stat_add(s, ev, p, (size_t)number);
-            p += number;
-            break;
-        case 0x28:
-            ev->occurrences = (int64_t)number;
-            ev->offset = 0;
-            break;
-        default:
-            return false;
-        }
+        stat_add(s, ev, p, (size_t)n, by_processor);
+        p += n;
     }
-    return true;
+    return p == end;
 }
 
 static bool event_slow(struct event_sink *s, str bytes, uint64_t pos, struct event *ev,
@@ -178,7 +180,7 @@ static bool event_slow(struct event_sink *s, str bytes, uint64_t pos, struct eve
     struct wire in = wire_from(bytes, pos);
     while (wire_next(&in)) {
         if (in.field == 4 && in.type == WIRE_LEN)
-            stat_add(s, ev, (const uint8_t *)in.bytes.p, in.bytes.n);
+            stat_add(s, ev, (const uint8_t *)in.bytes.p, in.bytes.n, false);
         if (in.type != WIRE_VARINT)
             continue;
         if (in.field == 1) {
@@ -209,36 +211,59 @@ static uint32_t metadata_index(struct event_sink *s, uint64_t id)
     return s->last_index;
 }
 
-bool xspace_event_add(struct event_sink *s, const uint8_t *p, size_t n, uint64_t pos, struct err *e)
+static bool event_keep(struct event_sink *s, const struct event *ev, size_t n, uint64_t pos)
 {
     struct trace_rows *const r = &s->rows;
     const uint32_t i = r->n;
-    struct event ev = {0};
-    if (!event_fast(s, p, p + n, &ev)) {
-        side_table_clear(&r->side, i, 1);
-        ev = (struct event){0};
-        if (!event_slow(s, (str){(const char *)p, n}, pos, &ev, e))
-            return false;
-    }
-    if (ev.offset < 0 || ev.duration < 0 || ev.offset >= TIME_MAX_PS ||
-        ev.duration >= TIME_MAX_PS || ev.occurrences < 0) {
+    const uint64_t start = (uint64_t)ev->offset, dur = (uint64_t)ev->duration;
+    if (start >= TIME_MAX_PS || dur >= TIME_MAX_PS || ev->occurrences < 0) {
         side_table_clear(&r->side, i, 1);
         s->n_bad++;
         return true;
     }
-    r->start_ps[i] = (uint64_t)ev.offset;
-    r->dur_ps[i] = (uint64_t)ev.duration;
+    const uint32_t metadata = metadata_index(s, ev->id);
+    r->start_ps[i] = start;
+    r->dur_ps[i] = dur;
     r->src[i] = pos;
     r->src_bytes[i] = (uint32_t)n;
-    r->metadata_index[i] = metadata_index(s, ev.id);
-    r->num_occurrences[i] = ev.occurrences > UINT32_MAX ? UINT32_MAX : (uint32_t)ev.occurrences;
-    s->n_unknown += r->metadata_index[i] == UINT32_MAX;
-    s->n_aggregated += ev.occurrences > 0;
-    if (i > 0 && !trace_order(r->start_ps[i - 1], r->dur_ps[i - 1], r->src[i - 1], r->start_ps[i],
-                              r->dur_ps[i], pos)) {
+    r->metadata_index[i] = metadata;
+    r->num_occurrences[i] = ev->occurrences > UINT32_MAX ? UINT32_MAX : (uint32_t)ev->occurrences;
+    s->n_unknown += metadata == UINT32_MAX;
+    s->n_aggregated += ev->occurrences > 0;
+    if (i > 0 && start <= r->start_ps[i - 1] &&
+        !trace_order(r->start_ps[i - 1], r->dur_ps[i - 1], r->src[i - 1], start, dur, pos)) {
         s->unsorted = true;
-        s->goes_back = s->goes_back || r->start_ps[i] < r->start_ps[i - 1];
+        s->goes_back = s->goes_back || start < r->start_ps[i - 1];
     }
     r->n = i + 1;
     return true;
+}
+
+INLINE bool event_add(struct event_sink *s, const uint8_t *p, size_t n, uint64_t pos,
+                      bool by_processor, struct err *e)
+{
+    struct event ev = {0};
+    if (!event_fast(s, p, p + n, &ev, by_processor)) {
+        side_table_clear(&s->rows.side, s->rows.n, 1);
+        ev = (struct event){0};
+        if (!event_slow(s, (str){(const char *)p, n}, pos, &ev, e))
+            return false;
+    }
+    return event_keep(s, &ev, n, pos);
+}
+
+bool xspace_event_by_processor(void)
+{
+#ifdef __x86_64__
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("bmi2") && !__builtin_cpu_is("znver1") &&
+           !__builtin_cpu_is("znver2"); /* these have it, in hundreds of steps */
+#else
+    return false;
+#endif
+}
+
+bool xspace_event_add(struct event_sink *s, const uint8_t *p, size_t n, uint64_t pos, struct err *e)
+{
+    return s->by_processor ? event_add(s, p, n, pos, true, e) : event_add(s, p, n, pos, false, e);
 }

@@ -83,8 +83,9 @@ struct event_sink {
     const struct trace_plane *plane;
     const struct plane_ids *ids;
     struct trace_rows rows;
-    bool unsorted;  /* the rows at hand are not in order */
-    bool goes_back; /* a start before that of the event before it */
+    bool by_processor; /* it takes varints apart: xspace_event_by_processor() */
+    bool unsorted;     /* the rows at hand are not in order */
+    bool goes_back;    /* a start before that of the event before it */
     uint64_t n_bad, n_unknown, n_aggregated, n_long, n_bad_stats;
     uint64_t last_id; /* of metadata beyond the array */
     uint32_t last_index;
@@ -94,6 +95,9 @@ struct event_sink {
  * Behind the message WINDOW_SLACK bytes can be read. False for broken bytes. */
 MUST_CHECK bool xspace_event_add(struct event_sink *s, const uint8_t *p, size_t n, uint64_t pos,
                                  struct err *e);
+
+/* Whether the processor has an instruction that is quick at it. */
+bool xspace_event_by_processor(void);
 
 /* All lines into row groups, levels and sums. */
 MUST_CHECK bool xspace_lines_decode(struct xspace_reader *r, struct err *e);

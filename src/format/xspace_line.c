@@ -16,6 +16,7 @@ void line_decoder_init(struct line_decoder *d, struct xspace_reader *r)
     d->packs = r->store != NULL;
     arena_init(&d->texts, "names of a line", 0);
     trace_rows_init(&d->sink.rows, LINE_ROWS);
+    d->sink.by_processor = xspace_event_by_processor();
 }
 
 static void outputs_drop(struct line_decoder *d)

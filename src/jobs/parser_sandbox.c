@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/landlock.h>
@@ -168,11 +169,15 @@ static bool seccomp_enter(struct err *e)
 }
 #endif
 
+#define HEAP_MOST_BYTES (4 << 20) /* what is larger goes back to the system when it is freed */
+
 bool sandbox_enter(const struct sandbox_limits *limits, struct err *e)
 {
     const uint64_t memory = address_space_bytes() + limits->memory_bytes;
     mallopt(M_ARENA_MAX,
             1); /* a heap for each thread would take address space of a size of its own */
+    mallopt(M_TRIM_THRESHOLD, INT_MAX); /* pages that were had are used again: each costs a fault */
+    mallopt(M_MMAP_THRESHOLD, HEAP_MOST_BYTES);
     if (!SANITIZED && !limit_set(RLIMIT_AS, memory, "memory", e))
         return false;
     if (!limit_set(RLIMIT_CPU, limits->cpu_s, "CPU time", e) ||

@@ -98,7 +98,6 @@ struct trace_line {
     uint16_t max_depth;
     bool was_unsorted;              /* the file had its events out of order */
     bool overlaps;                  /* events overlap in part (no nesting) */
-    bool is_partial;                /* only its first events were loaded */
     uint32_t first_group, n_groups; /* row groups */
     uint64_t base_ps;               /* what is added to the starts kept in its row groups */
     uint32_t first_level,
@@ -154,7 +153,7 @@ struct trace {
     str file;           /* name for messages */
     int64_t origin_ns;  /* wall ns (epoch) or profile-relative ns; start_ps counts from here */
     bool has_epoch;     /* origin_ns is since 1970 (else profile_start_ns may tell) */
-    bool is_partial;    /* only the first events of some lines were loaded */
+    bool is_partial;    /* only the first events of its lines were loaded */
     int64_t profile_start_ns, profile_stop_ns; /* Task Environment, wall; 0 = not said */
     struct trace_plane *planes;
     uint32_t n_planes;
@@ -176,6 +175,8 @@ struct trace {
     void (*kept_free)(void *kept);
 };
 
+#define TRACE_CURSOR_WINDOW 256 /* events that trace_cursor_take gives at most */
+
 /* All events of a line, by start. Events with equal start: longer first, then file order. */
 struct trace_cursor {
     const struct trace *trace;
@@ -190,7 +191,7 @@ struct trace_cursor {
     uint64_t left;            /* events still to give */
     uint64_t src_end;         /* where the event before `row` ends in the file */
     struct cursor_room *room; /* unpacked rows, owned */
-    bool cuts;
+    bool cuts, leaves_src;
     uint64_t ahead_index, ahead_start_ps, ahead_end_ps; /* the next event that lasts, once found */
     struct err *failed;
     struct err failure;
@@ -207,6 +208,11 @@ void trace_cursor_init_work(struct trace_cursor *c, const struct trace *t, uint3
  * from_ps (whichever begins earlier within its row group). */
 void trace_cursor_seek(struct trace_cursor *c, uint64_t from_ps);
 bool trace_cursor_next(struct trace_cursor *c); /* false at the end or on failure */
+/* The next events, as many as are at hand, for passes that want no copy of each; answers how many, 0 at the end or on
+ * failure. They are valid until the next call; c->index is that of the last one. Not after trace_cursor_init_work. */
+uint32_t trace_cursor_take(struct trace_cursor *c, const struct trace_event **events);
+/* Leaves src and src_bytes out: for passes that ask for no stats. */
+void trace_cursor_leave_src(struct trace_cursor *c);
 MUST_CHECK bool trace_cursor_ok(const struct trace_cursor *c, struct err *e);
 void trace_cursor_release(struct trace_cursor *c); /* also done by next() at the end */
 

@@ -10,6 +10,16 @@
         }                                                                                          \
         break
 
+/* Sixteen bytes of numbers at once, or thirty-two where the processor can; found out when the program is loaded, which
+ * is too early for code that a sanitizer has been through. */
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) &&      \
+    !defined(__clang__)
+#define FOR_WIDE_PROCESSORS __attribute__((target_clones("avx2", "default")))
+#else
+#define FOR_WIDE_PROCESSORS
+#endif
+
+FOR_WIDE_PROCESSORS
 size_t trace_column_pack(const uint64_t *v, uint32_t n, uint8_t *out)
 {
     uint64_t least = n == 0 ? 0 : v[0], most = least;

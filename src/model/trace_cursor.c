@@ -2,11 +2,9 @@
 #include "base/limits.h"
 #include "model/trace_groups.h"
 
-#define WINDOW_EVENTS 256 /* stays in the nearest cache */
-
 struct cursor_room {
     struct trace_group_view view;
-    struct trace_event window[WINDOW_EVENTS];
+    struct trace_event window[TRACE_CURSOR_WINDOW]; /* stays in the nearest cache */
 };
 
 static const struct trace_group *cursor_groups(const struct trace_cursor *c)
@@ -73,9 +71,8 @@ static bool cursor_fail(struct trace_cursor *c)
 static bool cursor_open(struct trace_cursor *c)
 {
     if (c->room == NULL) {
-        c->room = malloc(sizeof *c->room);
+        c->room = calloc(1, sizeof *c->room);
         must(c->room != NULL);
-        c->room->view = (struct trace_group_view){0};
     }
     return trace_group_view_open(&c->room->view, c->trace->groups, c->first_group + c->group,
                                  &c->failure) ||
@@ -92,21 +89,26 @@ static bool cursor_fill(struct trace_cursor *c)
     if (c->group >= c->n_groups || !cursor_open(c))
         return false;
     const struct trace_group_view *v = &c->room->view;
-    if (c->n_window == 0 || c->row == 0)
+    if (!c->leaves_src && (c->n_window == 0 || c->row == 0))
         c->src_end = trace_group_src_end(v, c->row);
     const uint32_t left = v->n_rows - c->row;
-    c->n_window = left < WINDOW_EVENTS ? left : WINDOW_EVENTS;
+    c->n_window = left < TRACE_CURSOR_WINDOW ? left : TRACE_CURSOR_WINDOW;
     c->at = 0;
-    trace_group_unpack(v, c->row, c->n_window, &c->src_end, c->room->window);
+    trace_group_unpack(v, c->row, c->n_window, c->leaves_src ? NULL : &c->src_end, c->room->window);
     for (uint32_t i = 0; i < c->n_window; i++)
         c->room->window[i].start_ps += c->base_ps;
     c->row += c->n_window;
     return true;
 }
 
+static bool cursor_has_more(struct trace_cursor *c)
+{
+    return c->failed == NULL && c->left > 0 && (c->at < c->n_window || cursor_fill(c));
+}
+
 static bool cursor_step(struct trace_cursor *c)
 {
-    if (c->failed != NULL || c->left == 0 || (c->at >= c->n_window && !cursor_fill(c)))
+    if (!cursor_has_more(c))
         return false;
     c->event = c->room->window[c->at++];
     c->index++;
@@ -159,6 +161,7 @@ static bool cursor_look_ahead(struct trace_cursor *c)
                                 .first_group = c->first_group,
                                 .n_groups = c->n_groups,
                                 .base_ps = c->base_ps,
+                                .leaves_src = true,
                                 .group = c->group + 1,
                                 .left = UINT64_MAX,
                                 .index = c->index + (c->n_window - c->at) + rest};
@@ -195,6 +198,31 @@ bool trace_cursor_next(struct trace_cursor *c)
         return true;
     trace_cursor_release(c);
     return false;
+}
+
+uint32_t trace_cursor_take(struct trace_cursor *c, const struct trace_event **events)
+{
+    must(!c->cuts);
+    if (!cursor_has_more(c)) {
+        trace_cursor_release(c);
+        return 0;
+    }
+    const uint32_t here = c->n_window - c->at, n = here < c->left ? here : (uint32_t)c->left;
+    *events = &c->room->window[c->at];
+    c->at += n;
+    c->index += n;
+    c->left -= n;
+    return n;
+}
+
+void trace_cursor_leave_src(struct trace_cursor *c)
+{
+    c->leaves_src = true;
+}
+
+const struct trace_group_view *trace_cursor_view(const struct trace_cursor *c)
+{
+    return c->room == NULL ? NULL : &c->room->view;
 }
 
 void trace_cursor_seek(struct trace_cursor *c, uint64_t from_ps)

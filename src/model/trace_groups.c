@@ -240,17 +240,21 @@ void trace_group_unpack(const struct trace_group_view *v, uint32_t first, uint32
 {
     UNPACK(TRACE_COLUMN_START, start_ps, uint64_t, );
     UNPACK(TRACE_COLUMN_DURATION, dur_ps, uint64_t, );
-    UNPACK(TRACE_COLUMN_SRC, src, uint64_t, ^SIGN);
-    UNPACK(TRACE_COLUMN_SRC_BYTES, src_bytes, uint32_t, );
     UNPACK(TRACE_COLUMN_METADATA, metadata_index, uint32_t, -1);
     UNPACK(TRACE_COLUMN_DEPTH, depth, uint16_t, );
     UNPACK(TRACE_COLUMN_OCCURRENCES, num_occurrences, uint32_t, );
+    for (uint32_t i = 0; i < n; i++) {
+        out[i].group = v->group;
+        out[i].row = first + i;
+    }
+    if (src_end == NULL)
+        return;
+    UNPACK(TRACE_COLUMN_SRC, src, uint64_t, ^SIGN);
+    UNPACK(TRACE_COLUMN_SRC_BYTES, src_bytes, uint32_t, );
     uint64_t end = *src_end;
     for (uint32_t i = 0; i < n; i++) {
         out[i].src += end;
         end = out[i].src + out[i].src_bytes;
-        out[i].group = v->group;
-        out[i].row = first + i;
     }
     *src_end = end;
 }

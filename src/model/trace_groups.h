@@ -96,9 +96,11 @@ MUST_CHECK bool trace_group_view_read(struct trace_group_view *v, const uint8_t 
                                       size_t n_bytes, uint32_t n_rows, struct err *e);
 void trace_group_view_release(struct trace_group_view *v);
 /* Unpacks rows [first, first + n) into out. src_end: where the event before row `first` ends in the file
- * (0 for the first row); moved on. */
+ * (0 for the first row); moved on. NULL: src and src_bytes are left as they are. */
 void trace_group_unpack(const struct trace_group_view *v, uint32_t first, uint32_t n,
                         uint64_t *src_end, struct trace_event *out);
+/* The view of a cursor, of the group of the events it gave last; NULL before them. */
+const struct trace_group_view *trace_cursor_view(const struct trace_cursor *c);
 /* The same `src_end` found for any row. */
 uint64_t trace_group_src_end(const struct trace_group_view *v, uint32_t row);
 

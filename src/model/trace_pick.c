@@ -27,7 +27,7 @@ void trace_picker_init(struct trace_picker *p, const struct trace *t, uint32_t l
                                .n = n,
                                .ahead = AHEAD_LEAST};
     arena_init(&p->texts, "texts of events", 0);
-    p->view.group = TRACE_GROUP_UNREAD;
+    p->own.group = TRACE_GROUP_UNREAD;
     p->all_on_side = true;
     for (uint32_t i = 0; i < n && t->source != NULL; i++) {
         const enum side_slot slot = side_find(names[i]);
@@ -41,11 +41,16 @@ void trace_picker_init(struct trace_picker *p, const struct trace *t, uint32_t l
     }
 }
 
+void trace_picker_follow(struct trace_picker *p, const struct trace_cursor *c)
+{
+    p->cursor = c;
+}
+
 void trace_picker_release(struct trace_picker *p)
 {
     free(p->bytes);
     p->bytes = NULL;
-    trace_group_view_release(&p->view);
+    trace_group_view_release(&p->own);
     side_view_release(&p->side);
     arena_release(&p->texts);
 }
@@ -111,14 +116,20 @@ static void mask_values(struct trace_picker *p, str message)
 /* Sections of the row group that hold what is asked for. */
 static bool open_group(struct trace_picker *p, uint32_t group, struct err *e)
 {
-    if (p->view.n_rows > 0 && p->view.group == group)
-        return true;
-    if (!trace_group_view_open(&p->view, p->trace->groups, group, e))
-        return false;
-    if (!side_view_read(&p->side, p->view.side, p->view.side_bytes, p->view.n_rows, e)) {
-        p->view.n_rows = 0;
-        return false;
+    const struct trace_group_view *of = p->cursor == NULL ? NULL : trace_cursor_view(p->cursor);
+    if (of == NULL || of->group != group) {
+        of = &p->own;
+        if (!trace_group_view_open(&p->own, p->trace->groups, group, e))
+            return false;
     }
+    if (p->view == of && p->group == group && p->side_at == of->side)
+        return true;
+    p->view = NULL;
+    if (!side_view_read(&p->side, of->side, of->side_bytes, of->n_rows, e))
+        return false;
+    p->view = of;
+    p->group = group;
+    p->side_at = of->side;
     p->n_sections = 0;
     for (uint32_t i = 0; i < p->side.n; i++)
         if (p->wanted[p->side.items[i].slot] != 0 && p->n_sections < sizeof p->sections)
@@ -126,12 +137,14 @@ static bool open_group(struct trace_picker *p, uint32_t group, struct err *e)
     return true;
 }
 
+/* NONE: no number. */
+static const enum trace_stat_type types_of_kinds[SIDE_KINDS] = {
+    [SIDE_F64] = TRACE_STAT_F64, [SIDE_U64] = TRACE_STAT_U64, [SIDE_I64] = TRACE_STAT_I64};
+
 static inline void value_set(const struct trace_picker *p, struct trace_stat *s,
                              enum side_kind kind, uint64_t value)
 {
-    static const enum trace_stat_type types[SIDE_KINDS] = {
-        [SIDE_F64] = TRACE_STAT_F64, [SIDE_U64] = TRACE_STAT_U64, [SIDE_I64] = TRACE_STAT_I64};
-    s->type = types[kind];
+    s->type = types_of_kinds[kind];
     s->u64 = value; /* the bits of doubles and signed numbers too */
     if (kind == SIDE_REFERENCE) {
         s->type = TRACE_STAT_STR;
@@ -146,7 +159,7 @@ static bool pick_side(struct trace_picker *p, const struct trace_event *ev, bool
     *here = false;
     if (!open_group(p, ev->group, e))
         return false;
-    if (ev->row >= p->view.n_rows)
+    if (ev->row >= p->view->n_rows)
         return err_set(e, ERR_PARSE, "an event is not where its row group ends");
     for (uint32_t i = 0; i < p->n_sections; i++) {
         const struct side_column *c = &p->side.items[p->sections[i]];
@@ -154,7 +167,7 @@ static bool pick_side(struct trace_picker *p, const struct trace_event *ev, bool
         if (!side_value(c, ev->row, &value))
             continue;
         if (c->guessed_from < TRACE_GROUP_COLUMNS)
-            value += trace_column_at(&p->view.columns[c->guessed_from], ev->row);
+            value += trace_column_at(&p->view->columns[c->guessed_from], ev->row);
         if (c->kind == SIDE_ELSEWHERE)
             return true;
         value_set(p, &p->values[p->wanted[c->slot] - 1], c->kind, value);
@@ -193,4 +206,75 @@ bool trace_pick(struct trace_picker *p, const struct trace_event *ev, struct err
     for (uint32_t i = 0; i < p->n; i++)
         p->values[i].type = TRACE_STAT_NONE;
     return pick_file(p, ev, e);
+}
+
+/* A section's values for n rows from `first` on. */
+static void numbers_fill(const struct trace_picker *p, const struct side_column *c, uint32_t first,
+                         uint32_t n, struct trace_numbers *out)
+{
+    const struct trace_column *const guess =
+        c->guessed_from < TRACE_GROUP_COLUMNS ? &p->view->columns[c->guessed_from] : NULL;
+    const uint8_t type = (uint8_t)types_of_kinds[c->kind];
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t value = 0;
+        if (!side_value(c, first + i, &value))
+            continue;
+        out->types[i] = type;
+        out->bits[i] = value + (guess == NULL ? 0 : trace_column_at(guess, first + i));
+    }
+}
+
+static bool all_are_numbers(const struct trace_picker *p)
+{
+    for (uint32_t i = 0; i < p->n_sections; i++)
+        if (types_of_kinds[p->side.items[p->sections[i]].kind] == TRACE_STAT_NONE)
+            return false;
+    return true;
+}
+
+static bool numbers_one_by_one(struct trace_picker *p, const struct trace_event *events, uint32_t n,
+                               struct trace_numbers *out, struct err *e)
+{
+    struct trace_event
+        whole[TRACE_CURSOR_WINDOW]; /* the cursor may have left the place in the file out */
+    uint64_t end = trace_group_src_end(p->view, events[0].row);
+    trace_group_unpack(p->view, events[0].row, n, &end, whole);
+    for (uint32_t i = 0; i < n; i++) {
+        if (!trace_pick(p, &whole[i], e))
+            return false;
+        for (uint32_t k = 0; k < p->n; k++) {
+            struct trace_stat s = p->values[k];
+            if (s.type == TRACE_STAT_STR && trace_stat_i64(&p->values[k], &s.i64))
+                s.type = TRACE_STAT_I64;
+            else if (s.type == TRACE_STAT_STR && trace_stat_f64(&p->values[k], &s.f64))
+                s.type = TRACE_STAT_F64;
+            else if (s.type == TRACE_STAT_STR || s.type == TRACE_STAT_BYTES)
+                s.type = TRACE_STAT_NONE;
+            out[k].types[i] = (uint8_t)s.type;
+            out[k].bits[i] = s.u64;
+        }
+    }
+    return true;
+}
+
+bool trace_pick_numbers(struct trace_picker *p, const struct trace_event *events, uint32_t n,
+                        struct trace_numbers *out, struct err *e)
+{
+    for (uint32_t k = 0; k < p->n; k++)
+        memset(out[k].types, TRACE_STAT_NONE, n);
+    if (!p->any || n == 0)
+        return true;
+    must(n <= TRACE_CURSOR_WINDOW && events[n - 1].group == events[0].group &&
+         events[n - 1].row == events[0].row + n - 1);
+    if (!open_group(p, events[0].group, e))
+        return false;
+    if (events[n - 1].row >= p->view->n_rows)
+        return err_set(e, ERR_PARSE, "an event is not where its row group ends");
+    if (!p->all_on_side || !all_are_numbers(p))
+        return numbers_one_by_one(p, events, n, out, e);
+    for (uint32_t i = 0; i < p->n_sections; i++) {
+        const struct side_column *c = &p->side.items[p->sections[i]];
+        numbers_fill(p, c, events[0].row, n, &out[p->wanted[c->slot] - 1]);
+    }
+    return true;
 }

@@ -30,11 +30,16 @@ struct trace_picker {
     const struct trace_plane *plane;
     const str *names;
     uint32_t n;
-    uint32_t seen;                /* bit i: the event at hand has values[i] */
-    bool any;                     /* the plane knows one of the names */
-    bool all_on_side;             /* every name that the plane knows has a side column */
-    uint8_t wanted[SIDE_SLOTS];   /* by side slot: 1 + i of names[i], or 0 */
-    struct trace_group_view view; /* of the event at hand */
+    uint32_t seen;                     /* bit i: the event at hand has values[i] */
+    bool any;                          /* the plane knows one of the names */
+    bool all_on_side;                  /* every name that the plane knows has a side column */
+    uint8_t wanted[SIDE_SLOTS];        /* by side slot: 1 + i of names[i], or 0 */
+    const struct trace_cursor *cursor; /* whose row groups are used; or NULL */
+    struct trace_group_view own;       /* of an event that is not the cursor's */
+    const struct trace_group_view
+        *view;              /* of the event at hand: own, or the cursor's; NULL: none yet */
+    uint32_t group;         /* that side is of, with a view, … */
+    const uint8_t *side_at; /* … and of these bytes */
     struct side_view side;
     uint32_t n_sections; /* of them, those asked for: */
     uint8_t sections[SIDE_SLOTS * SIDE_KINDS];
@@ -47,7 +52,33 @@ struct trace_picker {
 
 void trace_picker_init(struct trace_picker *p, const struct trace *t, uint32_t line_index,
                        const str *names, uint32_t n);
+/* The events are that cursor's: its row groups are not opened a second time. The cursor stays where it is. */
+void trace_picker_follow(struct trace_picker *p, const struct trace_cursor *c);
 MUST_CHECK bool trace_pick(struct trace_picker *p, const struct trace_event *ev, struct err *e);
+/* The stats of one name, as numbers, of a batch of events: I64, U64 or F64, or NONE where it is no number. */
+struct trace_numbers {
+    uint8_t types[TRACE_CURSOR_WINDOW]; /* enum trace_stat_type */
+    uint64_t bits[TRACE_CURSOR_WINDOW]; /* as in trace_stat */
+};
+/* What trace_pick would give for each of n events that trace_cursor_take gave at once, name by name: out[names]. Text
+ * that is a number counts as one. */
+MUST_CHECK bool trace_pick_numbers(struct trace_picker *p, const struct trace_event *events,
+                                   uint32_t n, struct trace_numbers *out, struct err *e);
+static inline bool trace_number_i64(const struct trace_numbers *numbers, uint32_t i, int64_t *out)
+{
+    const struct trace_stat s = {.type = (enum trace_stat_type)numbers->types[i],
+                                 .u64 = numbers->bits[i]};
+    if (s.type != TRACE_STAT_I64)
+        return s.type != TRACE_STAT_NONE && trace_stat_i64(&s, out);
+    *out = s.i64;
+    return true;
+}
+static inline bool trace_number_f64(const struct trace_numbers *numbers, uint32_t i, double *out)
+{
+    const struct trace_stat s = {.type = (enum trace_stat_type)numbers->types[i],
+                                 .u64 = numbers->bits[i]};
+    return s.type != TRACE_STAT_NONE && trace_stat_f64(&s, out);
+}
 void trace_picker_release(struct trace_picker *p);
 
 /* For the source: where a stat of that id goes, or NULL when it is not asked for or had already. */

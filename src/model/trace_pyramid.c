@@ -3,7 +3,7 @@
 
 #include "base/limits.h"
 
-#define BUCKET_EVENTS 4 /* of the finest level, about */
+#define BUCKET_EVENTS 16 /* of the finest level, about */
 #define BUCKET_LOG2_MAX 52
 
 struct cell { /* count 0: none */
@@ -196,8 +196,12 @@ void pyramid_add(struct pyramid *p, uint64_t index, uint64_t start_ps, uint64_t 
     levels_advance(p, start_ps);
     for (uint32_t l = 0; l < p->n_levels; l++) {
         if (dur_ps >> p->levels[l].log2 == 0) {
-            const struct cell one = {dur_ps, dur_ps, 1, start_ps, index, metadata_index};
-            cell_merge(cell_at(&p->levels[l], depth), &one);
+            struct cell *c = cell_at(&p->levels[l], depth);
+            if (c->count == 0)
+                *c = (struct cell){.start_ps = start_ps, .index = index};
+            cell_vote(c, metadata_index, dur_ps);
+            c->covered_ps += dur_ps;
+            c->count++;
             return;
         }
         row_add(p, l,

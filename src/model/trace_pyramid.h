@@ -28,7 +28,7 @@ struct pyramid;
 typedef void (*pyramid_emit)(void *ctx, uint32_t level, struct trace_group *g);
 
 struct pyramid *pyramid_new(pyramid_emit emit, void *ctx);
-/* The first events of the line decide how wide the finest buckets are: about four events each. */
+/* The first events of the line decide how wide the finest buckets are: about sixteen events each. */
 void pyramid_begin(struct pyramid *p, uint64_t span_ps, uint64_t n_events);
 /* The next event of the line, in order of start. */
 void pyramid_add(struct pyramid *p, uint64_t index, uint64_t start_ps, uint64_t dur_ps,
