@@ -134,11 +134,11 @@ static void file_find(struct profile_source *s, struct profile_file *f,
         flock(f->fd, LOCK_UN);
         return;
     }
-    if (place_write(s, f, at.beside) || at.cache == NULL)
+    if (place_write(s, f, at.beside))
         return;
-    const char *dir = arena_cstr(&s->arena, path_dir(str_from(at.cache)));
-    if (dir != NULL && dir_make(dir, 0700, &ignored))
-        place_write(s, f, at.cache);
+    const char *dir = at.cache == NULL ? NULL : arena_cstr(&s->arena, path_dir(str_from(at.cache)));
+    if (dir == NULL || !dir_make(dir, 0700, &ignored) || !place_write(s, f, at.cache))
+        flock(f->fd, LOCK_UN); /* nobody waits for what is not made */
 }
 
 /* The XSpace of an imported file that is not kept is gone when it has been read; a small one is decoded at once. */

@@ -2,6 +2,7 @@
 #include "jobs/profile_task.h"
 
 #include "analysis/facts.h"
+#include "base/crc32c.h"
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/pool.h"
@@ -94,18 +95,6 @@ static bool source_run(struct profile_source *s, const struct parser_limits *lim
     return work_start(&w, limits, out, NULL, e);
 }
 
-bool profile_task_stream(const char *path, const struct parser_limits *limits, profile_stream_fn fn,
-                         void *ctx, const struct parser_sink *sink, struct err *e)
-{
-    struct profile_source source;
-    if (!profile_find(&source, path, e))
-        return false;
-    struct work w = {.source = &source, .stream_fn = fn, .ctx = ctx};
-    const bool ok = work_start(&w, limits, NULL, sink, e);
-    profile_source_release(&source);
-    return ok;
-}
-
 static bool plain_run(const char *path, const struct parser_limits *limits, profile_fn fn,
                       void *ctx, struct buf *out, struct err *e)
 {
@@ -157,6 +146,113 @@ bool profile_task_run(const char *path, const struct parser_limits *limits, prof
     return limits->indexes == NULL ? plain_run(path, limits, fn, ctx, out, e)
                                    : indexed_run(path, limits, false, fn, ctx, out, e);
 }
+
+static bool nothing(struct profile *p, void *ctx, struct buf *out, struct err *e)
+{
+    (void)p, (void)ctx, (void)out, (void)e;
+    return true;
+}
+
+/* ---- streams ---- */
+
+/* What a stream handed out. Where an index turns out damaged in the middle of one, the profile is gone over once
+ * more, and what was handed out is passed over: an export has the same bytes each time. */
+struct handed_out {
+    const struct parser_sink *to;
+    uint64_t n_bytes, n_passed; /* passed over in this run */
+    uint32_t sum, sum_passed;
+    bool is_refused; /* the sink takes no more */
+};
+
+static bool has_changed(struct err *e)
+{
+    return err_set(e, ERR_PARSE, "the profile changed while it was read");
+}
+
+static bool hand_out(void *ctx, str bytes, struct err *e)
+{
+    struct handed_out *h = ctx;
+    const uint64_t left = h->n_bytes - h->n_passed;
+    const size_t n = left < bytes.n ? (size_t)left : bytes.n;
+    h->sum_passed = crc32c(h->sum_passed, bytes.p, n);
+    h->n_passed += n;
+    if (n > 0 && h->n_passed == h->n_bytes && h->sum_passed != h->sum)
+        return has_changed(e);
+    const str more = str_sub(bytes, n, bytes.n);
+    if (more.n == 0)
+        return true;
+    h->n_bytes += more.n;
+    h->n_passed = h->n_bytes;
+    h->sum = h->sum_passed = crc32c(h->sum, more.p, more.n);
+    h->is_refused = !h->to->take(h->to->ctx, more, e);
+    return !h->is_refused;
+}
+
+static bool makes_index(const struct profile_source *s)
+{
+    for (uint32_t i = 0; i < s->n_files; i++)
+        if (s->files[i].index_out_fd >= 0)
+            return true;
+    return false;
+}
+
+/* Opens a profile with its indexes. Those that are missing are made first, not on the way: whoever makes one has
+ * others wait for it, and a stream goes as fast as its reader. */
+static bool stream_open(struct profile_source *s, const char *path,
+                        const struct parser_limits *limits, bool fresh, bool *uses, struct err *e)
+{
+    struct buf none;
+    *uses = false;
+    if (!profile_find(s, path, e))
+        return false;
+    if (limits->indexes == NULL)
+        return true;
+    import_place_find(s, limits->indexes, fresh);
+    index_place_find(s, limits->indexes, fresh);
+    *uses = uses_index(s);
+    if (!makes_index(s))
+        return true;
+    buf_init(&none, LIMIT_ARENA_REQUEST_BYTES);
+    const bool ok = source_run(s, limits, nothing, NULL, &none, e);
+    if (ok) {
+        import_place_keep(s);
+        index_place_keep(s);
+    }
+    buf_release(&none);
+    profile_source_release(s);
+    if (!ok || !profile_find(s, path, e))
+        return false;
+    import_place_find(s, limits->indexes, false);
+    index_place_look(s, limits->indexes);
+    *uses = uses_index(s);
+    return true;
+}
+
+bool profile_task_stream(const char *path, const struct parser_limits *limits, profile_stream_fn fn,
+                         void *ctx, const struct parser_sink *sink, struct err *e)
+{
+    struct handed_out out = {.to = sink};
+    const struct parser_sink to = {hand_out, &out};
+    bool ok = false, again = true;
+    for (bool fresh = false; !ok && again; fresh = true) {
+        struct profile_source source;
+        bool uses;
+        err_clear(e);
+        out.n_passed = 0;
+        out.sum_passed = 0;
+        ok = stream_open(&source, path, limits, fresh, &uses, e);
+        if (ok) {
+            struct work w = {.source = &source, .stream_fn = fn, .ctx = ctx};
+            ok = work_start(&w, limits, NULL, &to, e);
+            profile_source_release(&source);
+        }
+        again =
+            !fresh && uses && !out.is_refused && e->code != ERR_USAGE && e->code != ERR_NOT_FOUND;
+    }
+    return ok;
+}
+
+/* ---- tools, views, facts ---- */
 
 struct tool_work {
     const struct tool *tool;
@@ -255,12 +351,6 @@ bool profile_task_facts(const char *path, const struct parser_limits *limits, st
     }
     buf_release(&packed);
     return ok;
-}
-
-static bool nothing(struct profile *p, void *ctx, struct buf *out, struct err *e)
-{
-    (void)p, (void)ctx, (void)out, (void)e;
-    return true;
 }
 
 bool profile_task_index(const char *path, const struct parser_limits *limits, struct err *e)

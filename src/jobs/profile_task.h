@@ -20,7 +20,7 @@ typedef bool (*profile_fn)(struct profile *p, void *ctx, struct buf *out, struct
 MUST_CHECK bool profile_task_run(const char *path, const struct parser_limits *limits,
                                  profile_fn fn, void *ctx, struct buf *out, struct err *e);
 /* The same for output of any length: fn writes to a descriptor, and what it writes goes to the sink as
- * it comes. */
+ * it comes. fn may be run a second time from its begin, and then has to write the same bytes. */
 typedef bool (*profile_stream_fn)(struct profile *p, void *ctx, int fd, struct err *e);
 MUST_CHECK bool profile_task_stream(const char *path, const struct parser_limits *limits,
                                     profile_stream_fn fn, void *ctx, const struct parser_sink *sink,

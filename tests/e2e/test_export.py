@@ -274,3 +274,83 @@ def test_files_appear_whole_or_not_at_all(small, tmp_path):
 def test_the_same_profile_gives_the_same_bytes(small):
     for fmt in FORMATS:
         assert export(small, fmt) == export(small, fmt)
+
+
+MEASURE = """import json, resource, subprocess, sys
+child = subprocess.run(sys.argv[1:], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+head = json.dumps([child.returncode, used.ru_utime + used.ru_stime])
+sys.stdout.buffer.write(head.encode() + b"\\n" + child.stdout)"""
+
+
+def measured(cache, *args):
+    """(CPU seconds, standard output)."""
+    done = subprocess.run([sys.executable, "-c", MEASURE, TACHO, *map(str, args)], stdout=subprocess.PIPE, check=True,
+                          env={**os.environ, "XDG_CACHE_HOME": str(cache)})
+    head, _, out = done.stdout.partition(b"\n")
+    code, cpu_s = json.loads(head)
+    assert code == 0
+    return cpu_s, out
+
+
+def large_json(path, n=120_000):
+    path.write_text('{"traceEvents":[' + ",".join(
+        '{"ph":"X","pid":1,"tid":%d,"name":"op %d","ts":%d,"dur":%d,"args":{"i":%d}}' % (i % 5, i % 99, i * 3, i % 7, i)
+        for i in range(n)) + "]}")
+    return path
+
+
+@pytest.fixture
+def large(tmp_path, request):
+    """A profile that is worth an index, and where its cache is."""
+    if request.param == "json":
+        return large_json(tmp_path / "large.json"), tmp_path / "cache"
+    if not GENERATOR.is_file():
+        pytest.skip("no generator (TACHO_SHARED)")
+    subprocess.run([sys.executable, GENERATOR, tmp_path / "made", "--kind", "gpu", "--target-mb", "12"], check=True,
+                   stdout=subprocess.DEVNULL)
+    return next((tmp_path / "made").rglob("*.xplane.pb")), tmp_path / "cache"
+
+
+@pytest.mark.parametrize("large", ["gpu", "json"], indirect=True)
+def test_the_second_export_reads_the_index(large):
+    """The same bytes as without one (a cache that is no folder), and a small window of it for next to nothing."""
+    path, cache = large
+    window = ("convert", path, "-", "--to", "chrome", "--from", "1ms", "--until", "1100us")
+    whole_s, from_decoding = measured("/dev/null", *window)
+    assert not list(path.parent.glob("*.tacho"))
+    measured(cache, *window)
+    made = {p: (p.stat().st_ino, p.stat().st_mtime_ns) for p in cache.rglob("*") if p.is_file()}
+    assert [p.suffix for p in made].count(".tacho") == 1
+    again_s, from_index = measured(cache, *window)
+    assert from_index == from_decoding
+    assert again_s < whole_s / 3
+    for fmt in FORMATS:
+        args = ("convert", path, "-", "--to", fmt)
+        assert measured(cache, *args)[1] == measured("/dev/null", *args)[1], fmt
+    assert made == {p: (p.stat().st_ino, p.stat().st_mtime_ns) for p in cache.rglob("*") if p.is_file()}
+
+
+@pytest.mark.parametrize("large", ["gpu", "json"], indirect=True)
+def test_an_index_that_is_damaged_in_the_middle_costs_time_only(large):
+    """Half of the export is out by then: it goes on where it was, and the index is made anew."""
+    path, cache = large
+    args = ("convert", path, "-", "--to", "csv")
+    _, whole = measured(cache, *args)
+    (index,) = cache.rglob("*.tacho")
+    good = index.read_bytes()
+    for at in (3, 5, 8):
+        damaged = bytearray(good)
+        damaged[len(good) * at // 10] ^= 0xFF
+        index.write_bytes(damaged)
+        assert measured(cache, *args)[1] == whole
+    kept = index.read_bytes()
+    assert kept[:-72] == good[:-72]
+
+
+def test_an_original_that_changed_is_exported_as_it_is(tmp_path):
+    path = large_json(tmp_path / "a.json")
+    _, before = measured(tmp_path / "cache", "convert", path, "-", "--to", "csv")
+    path.write_text(path.read_text()[:-2] + ',{"ph":"X","pid":1,"tid":1,"name":"late","ts":5000000,"dur":2}]}')
+    _, after = measured(tmp_path / "cache", "convert", path, "-", "--to", "csv")
+    assert b"late" in after and after.count(b"\n") == before.count(b"\n") + 1
