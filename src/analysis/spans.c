@@ -18,6 +18,7 @@ struct collector {
     void *ctx;
     struct memo names; /* of kernels; of what a core's operations are; of waits */
     bool operators;    /* PyTorch's are work */
+    bool has_devices;  /* operations of XLA:CPU are none beside a TPU's or a GPU's work */
 };
 
 bool spans_add(struct spans *s, struct arena *a, uint64_t begin_ps, uint64_t end_ps)
@@ -387,8 +388,9 @@ static bool add_thread(struct collector *c, uint32_t line_index)
     trace_picker_follow(&p, &cursor);
     for (trace_cursor_init(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);) {
         ok = trace_pick(&p, &cursor.event, c->err);
-        if (ok && (p.values[HLO_OP].type != TRACE_STAT_NONE ||
-                   (c->operators && spans_is_operator(&p.values[CATEGORY]))))
+        if (ok && !c->has_devices &&
+            (p.values[HLO_OP].type != TRACE_STAT_NONE ||
+             (c->operators && spans_is_operator(&p.values[CATEGORY]))))
             add_work(c, &cursor.event, false);
         steps = steps || p.values[ROOT].type != TRACE_STAT_NONE;
         uint8_t *known = memo_at(&c->names, c->trace, line, &cursor.event);
@@ -407,6 +409,14 @@ static bool add_thread(struct collector *c, uint32_t line_index)
     }
     span_list_release(&waits);
     return ok && trace_cursor_ok(&cursor, c->err);
+}
+
+static bool has_devices(const struct trace *t)
+{
+    for (uint32_t i = 0; i < t->n_lines; i++)
+        if (t->lines[i].n_events > 0 && spans_is_work_line(t, i))
+            return true;
+    return false;
 }
 
 static bool collect(struct collector *c)
@@ -457,7 +467,8 @@ bool device_spans_of(const struct trace *t, struct arena *a, device_core_fn on_c
                           .out = out,
                           .on_core = on_core,
                           .ctx = ctx,
-                          .operators = spans_has_operators(t)};
+                          .operators = spans_has_operators(t),
+                          .has_devices = has_devices(t)};
     *out = (struct device_spans){0};
     const bool ok = collect(&c) && keep_all(&c);
     memo_release(&c.names);

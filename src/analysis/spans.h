@@ -4,8 +4,8 @@
  * What counts as work of a device is said here and nowhere else (spans_is_work_line,
  * spans_is_work): on a TPU the events of the line "XLA Ops" but those that wait for the host
  * (infeed, outfeed, send, recv: "off duty" in XProf's op_metrics_db_utils) and those that enclose
- * others (while, conditional, call); on a GPU all that runs on a stream, copies too; on a CPU the
- * host events that name an hlo_op, else PyTorch's operators. An event that stands for many occurrences has no place in time
+ * others (while, conditional, call); on a GPU all that runs on a stream, copies too; where there is
+ * neither, the host's events that name an hlo_op, else PyTorch's operators. An event that stands for many occurrences has no place in time
  * and is none. Several at once count once.
  *
  * Intervals live in the arena. Times: picoseconds of the trace. */
