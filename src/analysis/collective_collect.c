@@ -73,18 +73,25 @@ static uint64_t operand_bytes(const struct hlo_module *m, const struct hlo_instr
 }
 
 /* Among several groups of replicas a device is known by its place among all, when all were captured. */
-static str replica_group(struct collector *c, const struct hlo_instruction *in, uint32_t device)
+static void place_in_groups(struct collector *c, struct sighting *s, const struct hlo_groups *g,
+                            uint32_t device)
 {
-    uint32_t all = 0;
-    for (uint32_t i = 0; i < in->n_replica_groups; i++)
-        all += in->replica_groups[i].n;
-    if (in->n_replica_groups < 2)
-        return (str){0};
-    for (uint32_t i = 0; all == c->out->devices.n && i < in->n_replica_groups; i++)
-        for (uint32_t k = 0; k < in->replica_groups[i].n; k++)
-            if (in->replica_groups[i].items[k] == (int64_t)device)
-                return arena_printf(c->arena, "group %u", i);
-    return arena_printf(c->arena, "of device %u", device); /* unknown: with nobody */
+    const int64_t n = hlo_groups_count(g), all = hlo_groups_devices(g);
+    int64_t i = 0;
+    const bool placed = n == 1 || (all == c->out->devices.n && hlo_group_of(g, device, &i));
+    int64_t size = hlo_group_size(g, i);
+    if (!placed && size != hlo_groups_largest(g))
+        size = 0;
+    for (int64_t k = 0; !placed && size > 0 && k < g->n_lists; k++)
+        if (hlo_group_size(g, k) != size)
+            size = 0; /* of one or the other */
+    s->group_size = size > UINT32_MAX ? 0 : (uint32_t)size;
+    if (n < 2)
+        s->key.group = (str){0};
+    else if (placed)
+        s->key.group = arena_printf(c->arena, "group %lld", (long long)i);
+    else
+        s->key.group = arena_printf(c->arena, "of device %u", device); /* unknown: with nobody */
 }
 
 /* The payload as the devices together see it: an all-gather hands out what all of them bring. */
@@ -97,11 +104,10 @@ static void describe(struct collector *c, struct sighting *s, uint32_t device)
         return;
     if (work_collective(in->opcode).n > 0)
         s->kind = work_collective(in->opcode);
-    s->group_size = in->n_replica_groups > 0 ? in->replica_groups[0].n : 0;
+    place_in_groups(c, s, in->groups, device);
     s->bytes = operand_bytes(&p->module, in);
     if (str_eq(s->kind, S("all-gather")))
         s->bytes *= s->group_size; /* 0, unknown, where the size is */
-    s->key.group = replica_group(c, in, device);
 }
 
 /* ---- TPU ---- */

@@ -321,15 +321,6 @@ static struct op_cost fusion_cost(const struct hlo_module *m, const struct hlo_i
     return c;
 }
 
-static int64_t ranks_of(const struct hlo_instruction *in)
-{
-    int64_t n = 1;
-    for (uint32_t i = 0; i < in->n_replica_groups; i++)
-        if (in->replica_groups[i].n > n)
-            n = in->replica_groups[i].n;
-    return n;
-}
-
 static void moved_bytes(const struct hlo_module *m, const struct hlo_instruction *in,
                         struct op_cost *c)
 {
@@ -346,7 +337,8 @@ static void moved_bytes(const struct hlo_module *m, const struct hlo_instruction
     c->hbm_write = tuple ? 0 : out;
     c->bytes = add(c->hbm_read, out);
     /* Ring steps: each rank's part travels on, is read and written at every hop. */
-    const int64_t n = ranks_of(in);
+    const int64_t known = hlo_groups_largest(in->groups);
+    const int64_t n = known <= 0 ? 1 : known < INT32_MAX ? known : INT32_MAX;
     if (str_eq(in->opcode, S("all-gather")))
         c->bytes = mul(hlo_shape_bytes(&in->shape) / n, 3 * n - 1);
     else if (str_eq(in->opcode, S("reduce-scatter")))

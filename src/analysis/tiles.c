@@ -92,6 +92,29 @@ static bool is_device(const struct trace_plane *p)
            p->kind == TRACE_PLANE_GPU || p->kind == TRACE_PLANE_CUSTOM;
 }
 
+static void write_note(struct json *j, str code, str message, uint64_t count)
+{
+    json_object(j);
+    json_kstr(j, "code", code);
+    json_kstr(j, "message", message);
+    json_ku64(j, "count", count);
+    json_end(j);
+}
+
+/* What the reader repaired, guessed or left out, and what the profiler itself said. */
+static void write_notes(struct json *j, const struct trace *t)
+{
+    json_key(j, "notes");
+    json_array(j);
+    for (uint32_t i = 0; i < t->n_notes; i++)
+        write_note(j, t->notes[i].code, t->notes[i].message, t->notes[i].count);
+    for (uint32_t i = 0; i < t->n_errors; i++)
+        write_note(j, S("profiler_error"), t->errors[i], 1);
+    for (uint32_t i = 0; i < t->n_warnings; i++)
+        write_note(j, S("profiler_warning"), t->warnings[i], 1);
+    json_end(j);
+}
+
 static void write_target(struct json *j, const struct trace *t)
 {
     json_object(j);
@@ -114,12 +137,14 @@ static void write_target(struct json *j, const struct trace *t)
             json_ku64(j, "events", line->n_events);
             json_ku64(j, "max_depth", line->max_depth);
             json_ku64(j, "busy_ps", line->busy_ps);
+            json_kbool(j, "partial", line->is_partial);
             json_end(j);
         }
         json_end(j);
         json_end(j);
     }
     json_end(j);
+    write_notes(j, t);
     json_end(j);
 }
 

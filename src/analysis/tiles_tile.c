@@ -111,6 +111,8 @@ static bool cell_add(struct tile *t, uint32_t bucket, const struct trace_event *
         c = cell_new(t, bucket, ev->depth);
         if (c == NULL)
             return false;
+    }
+    if (c->count == 0) { /* also after the end of one that began in the bucket before */
         c->start_ps = start_ps;
         c->dur_ps = ev->dur_ps;
         c->index = index;

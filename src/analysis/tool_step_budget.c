@@ -109,6 +109,26 @@ static void add_notes(struct table *t, const struct step_budget *b)
                        "a device without steps: all of its work is one window");
 }
 
+/* Each host and device has a row a step: rows are not steps. */
+static void add_counts(struct table *t, const struct step_budget *b)
+{
+    uint64_t steps = 0, lanes = 0;
+    for (uint32_t i = 0; i < b->n_traces; i++) {
+        const uint32_t n = b->traces[i].lanes.items[0].n;
+        steps = n > steps ? n : steps;
+        lanes += n > 0;
+    }
+    for (uint32_t k = 0; k < b->work.n; k++) {
+        const struct budget_device *d = &b->devices[k];
+        if (d->lane == NULL)
+            continue;
+        steps = d->n_steps > steps ? d->n_steps : steps;
+        lanes += d->n_steps > 0;
+    }
+    table_value(t, S("steps"), S("Steps"), steps > 0 ? cell_u64(steps) : cell_unknown(), S(""));
+    table_value(t, S("lanes"), S("Hosts and devices with steps"), cell_u64(lanes), S(""));
+}
+
 static bool steps_run(const struct tool_request *r, struct arena *a, struct table **out,
                       struct err *e)
 {
@@ -126,6 +146,7 @@ static bool steps_run(const struct tool_request *r, struct arena *a, struct tabl
             if (b.work.items[k].trace == b.traces[i].trace && !add_device(t, &b.devices[k]))
                 return arena_full(a, e);
     }
+    add_counts(t, &b);
     add_notes(t, &b);
     return true;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "format/hlo.h"
 
-#include "format/wire.h"
+#include "format/hlo_inside.h"
 
 /* Shapes nest through tuples; XLA itself has no deeper ones. */
 #define SHAPE_DEPTH_MAX 64
@@ -29,33 +29,10 @@ static struct wire inside(const struct wire *w)
     return wire_from(w->bytes, wire_bytes_pos(w));
 }
 
-/* Adds the current field, packed or single, to a list of numbers. */
-static bool take_numbers(struct parser *p, const struct wire *w, struct hlo_numbers *out)
-{
-    uint32_t more = 1;
-    uint64_t v;
-    if (w->type == WIRE_LEN) {
-        more = 0;
-        for (str rest = w->bytes; wire_packed_next(&rest, &v);)
-            more++;
-    }
-    int64_t *items = arena_grow(p->arena, out->items, out->n, (size_t)out->n + more, sizeof *items,
-                                _Alignof(int64_t));
-    if (items == NULL)
-        return more == 0 || full(p);
-    if (w->type == WIRE_LEN)
-        for (str rest = w->bytes; wire_packed_next(&rest, &v);)
-            items[out->n++] = (int64_t)v;
-    else
-        items[out->n++] = (int64_t)w->number;
-    out->items = items;
-    return true;
-}
-
 static bool parse_tile(struct parser *p, struct wire w, struct hlo_numbers *out)
 {
     while (wire_next(&w))
-        if (w.field == 1 && !take_numbers(p, &w, out))
+        if (w.field == 1 && !hlo_take_numbers(p->arena, &w, out, p->err))
             return false;
     return wire_ok(&w, p->err);
 }
@@ -63,7 +40,7 @@ static bool parse_tile(struct parser *p, struct wire w, struct hlo_numbers *out)
 static bool parse_layout(struct parser *p, struct wire w, struct hlo_shape *out, uint32_t *capacity)
 {
     while (wire_next(&w)) {
-        if (w.field == 1 && !take_numbers(p, &w, &out->minor_to_major))
+        if (w.field == 1 && !hlo_take_numbers(p->arena, &w, &out->minor_to_major, p->err))
             return false;
         if (w.field == 6 && w.type == WIRE_LEN) {
             if (!ARENA_PUSH(p->arena, out->tiles, out->n_tiles, *capacity))
@@ -87,7 +64,7 @@ static bool parse_shape(struct parser *p, struct wire w, unsigned depth, struct 
         if (w.field == 2)
             out->type = (uint32_t)w.number;
         else if (w.field == 3)
-            ok = take_numbers(p, &w, &out->dims);
+            ok = hlo_take_numbers(p->arena, &w, &out->dims, p->err);
         else if (w.field == 4 && w.type == WIRE_LEN)
             ok = ARENA_PUSH(p->arena, out->tuple, out->n_tuple, tuple_capacity)
                      ? parse_shape(p, inside(&w), depth + 1, &out->tuple[out->n_tuple - 1])
@@ -182,7 +159,7 @@ static bool parse_conv(struct parser *p, struct wire w, struct hlo_conv_dims *c)
             c->kernel_output_feature = (int64_t)w.number;
             break;
         case 6:
-            ok = take_numbers(p, &w, &c->kernel_spatial);
+            ok = hlo_take_numbers(p->arena, &w, &c->kernel_spatial, p->err);
             break;
         case 7:
             c->input_batch = (int64_t)w.number;
@@ -197,10 +174,10 @@ static bool parse_conv(struct parser *p, struct wire w, struct hlo_conv_dims *c)
             c->output_feature = (int64_t)w.number;
             break;
         case 11:
-            ok = take_numbers(p, &w, &c->input_spatial);
+            ok = hlo_take_numbers(p->arena, &w, &c->input_spatial, p->err);
             break;
         case 12:
-            ok = take_numbers(p, &w, &c->output_spatial);
+            ok = hlo_take_numbers(p->arena, &w, &c->output_spatial, p->err);
             break;
         default:
             break;
@@ -216,32 +193,21 @@ static bool parse_dot(struct parser *p, struct wire w, struct hlo_dot_dims *d)
     struct hlo_numbers *const lists[] = {&d->lhs_contracting, &d->rhs_contracting, &d->lhs_batch,
                                          &d->rhs_batch};
     while (wire_next(&w))
-        if (w.field >= 1 && w.field <= 4 && !take_numbers(p, &w, lists[w.field - 1]))
-            return false;
-    return wire_ok(&w, p->err);
-}
-
-static bool parse_group(struct parser *p, struct wire w, struct hlo_instruction *in,
-                        uint32_t *capacity)
-{
-    if (!ARENA_PUSH(p->arena, in->replica_groups, in->n_replica_groups, *capacity))
-        return full(p);
-    while (wire_next(&w))
-        if (w.field == 1 && !take_numbers(p, &w, &in->replica_groups[in->n_replica_groups - 1]))
+        if (w.field >= 1 && w.field <= 4 &&
+            !hlo_take_numbers(p->arena, &w, lists[w.field - 1], p->err))
             return false;
     return wire_ok(&w, p->err);
 }
 
 /* Fields that are messages or lists. */
-static bool parse_part(struct parser *p, const struct wire *w, struct hlo_instruction *in,
-                       uint32_t *groups_capacity)
+static bool parse_part(struct parser *p, const struct wire *w, struct hlo_instruction *in)
 {
     if (w->field == 14)
-        return take_numbers(p, w, &in->dimensions);
+        return hlo_take_numbers(p->arena, w, &in->dimensions, p->err);
     if (w->field == 36)
-        return take_numbers(p, w, &in->operand_ids);
+        return hlo_take_numbers(p->arena, w, &in->operand_ids, p->err);
     if (w->field == 38)
-        return take_numbers(p, w, &in->called_ids);
+        return hlo_take_numbers(p->arena, w, &in->called_ids, p->err);
     if (w->type != WIRE_LEN)
         return true;
     switch (w->field) {
@@ -257,8 +223,11 @@ static bool parse_part(struct parser *p, const struct wire *w, struct hlo_instru
     case 30:
         in->has_dot = true;
         return parse_dot(p, inside(w), &in->dot);
-    case 49:
-        return parse_group(p, inside(w), in, groups_capacity);
+    case 49: /* until 2024: groups one by one */
+    case 87:
+    case 92:
+    case 93:
+        return hlo_parse_groups(p->arena, w, &in->groups, p->err);
     default:
         return true;
     }
@@ -266,7 +235,6 @@ static bool parse_part(struct parser *p, const struct wire *w, struct hlo_instru
 
 static bool parse_instruction(struct parser *p, struct wire w, struct hlo_instruction *in)
 {
-    uint32_t groups_capacity = 0;
     while (wire_next(&w)) {
         switch (w.field) {
         case 1:
@@ -312,7 +280,7 @@ static bool parse_instruction(struct parser *p, struct wire w, struct hlo_instru
             in->api_version = (int64_t)w.number;
             break;
         default:
-            if (!parse_part(p, &w, in, &groups_capacity))
+            if (!parse_part(p, &w, in))
                 return false;
         }
     }

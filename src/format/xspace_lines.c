@@ -183,6 +183,7 @@ static bool line_done(struct lines *s, struct line_decoder *d, struct err *e)
     line->display_name = arena_str(&t->arena, d->line.display_name);
     g->n_levels = d->n_levels;
     memcpy(g->level_log2, d->level_log2, sizeof g->level_log2);
+    line->is_partial = d->is_partial;
     t->is_partial = t->is_partial || d->is_partial;
     line_notes(t, d);
     return !t->arena.overflow || arena_full(&t->arena, e);

@@ -67,6 +67,43 @@ struct hlo_dot_dims {
     struct hlo_numbers lhs_contracting, rhs_contracting, lhs_batch, rhs_batch;
 };
 
+/* Axes of arrays of devices; more hold no sense, as each real one is of 2 or more. */
+#define HLO_AXES_MAX 64
+
+/* Numbers 0, 1, … laid out row by row in an array of `dims`, whose axes then stand in the order `perm`. */
+struct hlo_iota {
+    struct hlo_numbers dims, perm; /* no perm: as they are */
+};
+
+struct hlo_mesh_axis {
+    str name;
+    int64_t size;
+};
+
+struct hlo_axis_ref {             /* an axis of a mesh, or the part [pre_size, size, rest] of it */
+    int64_t axis, pre_size, size; /* size 0: all of it */
+};
+
+struct hlo_mesh {
+    struct hlo_mesh_axis *axes;
+    uint32_t n_axes;
+    struct hlo_axis_ref *refs; /* over these a collective goes */
+    uint32_t n_refs;
+    struct hlo_numbers device_ids; /* by place in the mesh; else */
+    struct hlo_iota order;         /* this gives them; else place 0 is device 0 … */
+};
+
+/* Who takes part in a collective together: as lists, or in a short form that is never written out (a few bytes of a
+ * file can stand for 2^60 devices). */
+struct hlo_groups {
+    struct hlo_numbers *lists;
+    uint32_t n_lists, lists_capacity;
+    int64_t n, size; /* of the short form; 0: it holds no sense */
+    struct hlo_iota
+        iota; /* places (devices, or places in the mesh) as they follow, `size` a group */
+    struct hlo_mesh *mesh;
+};
+
 struct hlo_instruction {
     str name, opcode;
     struct hlo_shape shape;
@@ -80,8 +117,7 @@ struct hlo_instruction {
     int64_t api_version;      /* of a custom call */
     int64_t parameter_number, tuple_index, channel_id;
     struct hlo_numbers dimensions;
-    struct hlo_numbers *replica_groups;
-    uint32_t n_replica_groups;
+    struct hlo_groups *groups; /* NULL: not given */
     struct hlo_window_dim *window;
     uint32_t n_window;
     struct hlo_conv_dims conv;
@@ -133,6 +169,16 @@ unsigned hlo_type_bits(uint32_t type);
 /* Of all leaves. Saturate at INT64_MAX: sizes come from a file. */
 int64_t hlo_shape_elements(const struct hlo_shape *s);
 int64_t hlo_shape_bytes(const struct hlo_shape *s);
+
+/* Groups of a collective; NULL or empty ones are all devices, whose number is not known. */
+int64_t hlo_groups_count(const struct hlo_groups *g);          /* 0 not known */
+int64_t hlo_group_size(const struct hlo_groups *g, int64_t i); /* 0 not known */
+int64_t hlo_groups_largest(const struct hlo_groups *g); /* devices of the largest; 0 not known */
+int64_t hlo_groups_devices(const struct hlo_groups *g); /* of all; 0 not known */
+/* False: the device is in none. */
+bool hlo_group_of(const struct hlo_groups *g, int64_t device, int64_t *group);
+/* Whether the layout holds sense, and how many numbers it orders. */
+bool hlo_iota_numbers(const struct hlo_iota *x, int64_t *out);
 
 bool hlo_is_elementwise(str opcode);
 /* XLA's word for what kind of operation it is: "loop fusion", "data formatting", the opcode … */

@@ -160,17 +160,73 @@ static void add_dot(struct buf *b, const struct hlo_instruction *in)
     add_set(b, "rhs_contracting_dims", in->dot.rhs_contracting);
 }
 
+static void add_iota(struct buf *b, const struct hlo_iota *x)
+{
+    buf_add_str(b, S("<=["));
+    add_numbers(b, x->dims, ",");
+    buf_add_char(b, ']');
+    if (x->dims.n > 1) {
+        buf_add_str(b, S("T("));
+        add_numbers(b, x->perm, ",");
+        buf_add_char(b, ')');
+    }
+}
+
+static void add_mesh(struct buf *b, const struct hlo_mesh *m)
+{
+    buf_add_str(b, S("mesh["));
+    for (uint32_t i = 0; i < m->n_axes; i++) {
+        buf_add_str(b, i == 0 ? S("'") : S(",'"));
+        buf_add_str(b, m->axes[i].name);
+        buf_addf(b, "'=%lld", (long long)m->axes[i].size);
+    }
+    buf_add_char(b, ']');
+    if (m->device_ids.n > 0 || m->order.dims.n > 0) {
+        buf_add_str(b, S(", device_ids=("));
+        add_numbers(b, m->device_ids, ",");
+        if (m->order.dims.n > 0)
+            add_iota(b, &m->order);
+        buf_add_char(b, ')');
+    }
+    buf_add_str(b, S(" {"));
+    for (uint32_t i = 0; i < m->n_refs; i++) {
+        const struct hlo_axis_ref *r = &m->refs[i];
+        buf_add_str(b, i == 0 ? S("'") : S(",'"));
+        if (r->axis >= 0 && r->axis < m->n_axes)
+            buf_add_str(b, m->axes[r->axis].name);
+        buf_add_char(b, '\'');
+        if (r->size > 0)
+            buf_addf(b, ":(%lld)%lld", (long long)r->pre_size, (long long)r->size);
+    }
+    buf_add_char(b, '}');
+}
+
+static void add_groups(struct buf *b, const struct hlo_groups *g)
+{
+    buf_add_str(b, S(", replica_groups="));
+    if (g != NULL && g->mesh != NULL) {
+        add_mesh(b, g->mesh);
+        return;
+    }
+    if (g != NULL && g->n > 0) {
+        buf_addf(b, "[%lld,%lld]", (long long)g->n, (long long)g->size);
+        add_iota(b, &g->iota);
+        return;
+    }
+    buf_add_char(b, '{');
+    for (uint32_t i = 0; g != NULL && i < g->n_lists; i++) {
+        buf_add_str(b, i == 0 ? S("{") : S(",{"));
+        add_numbers(b, g->lists[i], ",");
+        buf_add_char(b, '}');
+    }
+    buf_add_char(b, '}');
+}
+
 static void add_collective(struct buf *b, const struct hlo_instruction *in)
 {
     if (in->channel_id > 0)
         buf_addf(b, ", channel_id=%lld", (long long)in->channel_id);
-    buf_add_str(b, S(", replica_groups={"));
-    for (uint32_t i = 0; i < in->n_replica_groups; i++) {
-        buf_add_str(b, i == 0 ? S("{") : S(",{"));
-        add_numbers(b, in->replica_groups[i], ",");
-        buf_add_char(b, '}');
-    }
-    buf_add_char(b, '}');
+    add_groups(b, in->groups);
     const bool gather = str_starts(in->opcode, S("all-gather"));
     if (gather)
         add_set(b, "dimensions", in->dimensions);

@@ -98,6 +98,7 @@ struct trace_line {
     uint16_t max_depth;
     bool was_unsorted;              /* the file had its events out of order */
     bool overlaps;                  /* events overlap in part (no nesting) */
+    bool is_partial;                /* only its first events were loaded */
     uint32_t first_group, n_groups; /* row groups */
     uint64_t base_ps;               /* what is added to the starts kept in its row groups */
     uint32_t first_level,
@@ -153,7 +154,7 @@ struct trace {
     str file;           /* name for messages */
     int64_t origin_ns;  /* wall ns (epoch) or profile-relative ns; start_ps counts from here */
     bool has_epoch;     /* origin_ns is since 1970 (else profile_start_ns may tell) */
-    bool is_partial;    /* only the first events of its lines were loaded */
+    bool is_partial;    /* only the first events of some lines were loaded */
     int64_t profile_start_ns, profile_stop_ns; /* Task Environment, wall; 0 = not said */
     struct trace_plane *planes;
     uint32_t n_planes;

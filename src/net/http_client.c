@@ -22,10 +22,23 @@ void net_curl_start(void)
     pthread_once(&once, init_once);
 }
 
+struct exchange {
+    CURL *c;
+    const struct http_request *q;
+    struct http_answer *r;
+    bool broken_off; /* by q->take */
+};
+
 static size_t take_body(char *p, size_t size, size_t n, void *ctx)
 {
-    struct http_answer *r = ctx;
-    return buf_add(&r->body, p, size * n) ? size * n : 0;
+    struct exchange *x = ctx;
+    long status = 0;
+    curl_easy_getinfo(x->c, CURLINFO_RESPONSE_CODE, &status);
+    x->r->status = (int)status;
+    if (x->q->take == NULL || status >= 300)
+        return buf_add(&x->r->body, p, size * n) ? size * n : 0;
+    x->broken_off = !x->q->take(x->q->take_ctx, x->r, p, size * n);
+    return x->broken_off ? 0 : size * n;
 }
 
 void net_curl_keep(str line, str name, char *to, size_t to_size)
@@ -42,6 +55,10 @@ static size_t take_header(char *p, size_t size, size_t n, void *ctx)
     const str line = {p, size * n};
     net_curl_keep(line, S("content-type"), r->content_type, sizeof r->content_type);
     net_curl_keep(line, S("etag"), r->etag, sizeof r->etag);
+    net_curl_keep(line, S("content-range"), r->content_range, sizeof r->content_range);
+    net_curl_keep(line, S("last-modified"), r->last_modified, sizeof r->last_modified);
+    net_curl_keep(line, S("date"), r->date, sizeof r->date);
+    net_curl_keep(line, S("x-amz-bucket-region"), r->bucket_region, sizeof r->bucket_region);
     return size * n;
 }
 
@@ -61,8 +78,11 @@ bool net_curl_header(struct curl_slist **list, const char *name, const char *val
 
 static bool add_headers(const struct http_request *q, struct curl_slist **list, struct err *e)
 {
-    if (!net_curl_header(list, "Tachograph-Protocol: ", "1", e) ||
-        !net_curl_header(list, "Expect:", "", e))
+    if (!q->is_foreign && (!net_curl_header(list, "Tachograph-Protocol: ", "1", e) ||
+                           !net_curl_header(list, "Expect:", "", e)))
+        return false;
+    if (q->aws != NULL && q->aws->session_token[0] != '\0' &&
+        !net_curl_header(list, "x-amz-security-token: ", q->aws->session_token, e))
         return false;
     if (q->token != NULL && !net_curl_header(list, "Authorization: Bearer ", q->token, e))
         return false;
@@ -98,9 +118,21 @@ static void set_patience(CURL *c, const struct http_request *q)
     }
 }
 
-static void set_options(CURL *c, const struct http_request *q, struct http_answer *r,
-                        const struct curl_slist *headers)
+/* libcurl signs what it sends: host, date, the lines of our own, path and query as they are in the URL. */
+static void set_signature(CURL *c, const struct http_aws *aws)
 {
+    char how[128];
+    snprintf(how, sizeof how, "aws:amz:%s:s3", aws->region);
+    curl_easy_setopt(c, CURLOPT_AWS_SIGV4, how);
+    curl_easy_setopt(c, CURLOPT_USERNAME, aws->key);
+    curl_easy_setopt(c, CURLOPT_PASSWORD, aws->secret);
+}
+
+static void set_options(struct exchange *x, const struct curl_slist *headers)
+{
+    CURL *c = x->c;
+    const struct http_request *q = x->q;
+    struct http_answer *r = x->r;
     curl_easy_setopt(c, CURLOPT_URL, q->url);
     curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L);
@@ -108,10 +140,14 @@ static void set_options(CURL *c, const struct http_request *q, struct http_answe
     curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
     curl_easy_setopt(c, CURLOPT_USERAGENT, "tacho/" TACHO_VERSION);
     curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, take_body);
-    curl_easy_setopt(c, CURLOPT_WRITEDATA, r);
+    curl_easy_setopt(c, CURLOPT_WRITEDATA, x);
     curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, take_header);
     curl_easy_setopt(c, CURLOPT_HEADERDATA, r);
     set_patience(c, q);
+    if (q->is_foreign)
+        curl_easy_setopt(c, CURLOPT_PATH_AS_IS, 1L);
+    if (q->aws != NULL)
+        set_signature(c, q->aws);
     if (q->unix_socket != NULL)
         curl_easy_setopt(c, CURLOPT_UNIX_SOCKET_PATH, q->unix_socket);
     if (q->body.n > 0 || (q->method != NULL && strcmp(q->method, "POST") == 0)) {
@@ -164,9 +200,12 @@ static bool refuse(const struct http_request *q, const struct http_answer *r, st
     return false;
 }
 
-static bool fail(const struct http_request *q, const struct http_answer *r, CURLcode code,
-                 const char *reason, struct err *e)
+static bool fail(const struct exchange *x, CURLcode code, const char *reason, struct err *e)
 {
+    const struct http_request *q = x->q;
+    const struct http_answer *r = x->r;
+    if (x->broken_off)
+        return false; /* who broke it off said why */
     if (code == CURLE_WRITE_ERROR && r->body.overflow)
         return err_set(e, ERR_LIMIT, "the answer of '%s' is longer than %zu bytes", q->url,
                        r->body.cap);
@@ -182,7 +221,7 @@ bool http_do(const struct http_request *q, struct http_answer *r, struct err *e)
     char reason[CURL_ERROR_SIZE] = "";
     struct curl_slist *headers = NULL;
     net_curl_start();
-    *r = (struct http_answer){0};
+    *r = (struct http_answer){.length_bytes = -1};
     buf_init(&r->body,
              q->max_answer_bytes == 0 ? (size_t)LIMIT_HTTP_BODY_BYTES : q->max_answer_bytes);
     CURL *c = curl_easy_init();
@@ -191,7 +230,8 @@ bool http_do(const struct http_request *q, struct http_answer *r, struct err *e)
     bool done = add_headers(q, &headers, e);
     if (done) {
         long status = 0;
-        set_options(c, q, r, headers);
+        struct exchange x = {.c = c, .q = q, .r = r};
+        set_options(&x, headers);
         curl_easy_setopt(c, CURLOPT_ERRORBUFFER, reason);
         long n_connections = 0;
         CURLcode code = curl_easy_perform(c);
@@ -200,8 +240,11 @@ bool http_do(const struct http_request *q, struct http_answer *r, struct err *e)
             code = CURLE_WEIRD_SERVER_REPLY; /* the URL is right, who answers speaks no HTTP */
         curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &status);
         r->status = (int)status;
+        curl_off_t length = -1;
+        curl_easy_getinfo(c, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+        r->length_bytes = length;
         if (code != CURLE_OK)
-            done = fail(q, r, code, reason, e);
+            done = fail(&x, code, reason, e);
         else if (status >= 400)
             done = refuse(q, r, e);
     }

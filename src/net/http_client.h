@@ -17,6 +17,13 @@
 
 #include "base/buf.h"
 
+struct http_answer;
+
+struct http_aws { /* signs a request (AWS signature 4, service s3) */
+    const char *region, *key, *secret;
+    const char *session_token; /* of temporary keys; "" = none */
+};
+
 struct http_request {
     const char *method; /* NULL = GET */
     const char *url;
@@ -30,13 +37,23 @@ struct http_request {
     bool (*may_go_on)(void *);  /* asked about once a second, false gives up; NULL = always */
     void *may_go_on_ctx;        /* borrowed */
     size_t max_answer_bytes;    /* 0 = LIMIT_HTTP_BODY_BYTES */
+    bool is_foreign;            /* not a server of ours: nothing of our protocol is sent */
+    const struct http_aws
+        *aws; /* NULL = not signed; the URL's path and query are as they are signed */
+    /* Takes the body of an answer below 300 as it comes, in place of r->body; false breaks it off, and
+     * http_do answers false with e as it was. status, etag and content_range are there by then. */
+    bool (*take)(void *, const struct http_answer *r, const char *p, size_t n);
+    void *take_ctx; /* borrowed */
 };
 
 struct http_answer {
     int status; /* 0 when nothing was reached */
     char content_type[128];
     char etag[128];
-    struct buf body; /* also kept on a status of 400 and more */
+    char content_range[96], last_modified[64], date[64];
+    char bucket_region[64]; /* x-amz-bucket-region */
+    int64_t length_bytes;   /* Content-Length; -1 = not said */
+    struct buf body;        /* also kept on a status of 400 and more */
 };
 
 /* False with e set also for a status of 400 and more; the answer is filled then, and the server's own

@@ -14,6 +14,10 @@ static void walk(const struct hlo_module *m, struct arena *a)
         const bool printed = hlo_text(m, in, a, &text);
         must(!printed || str_starts(text, S("%")));
         hlo_stack(m, in, a);
+        int64_t group = 0;
+        for (int64_t d = -1; d < 9; d++)
+            must(!hlo_group_of(in->groups, d, &group) || hlo_group_size(in->groups, group) > 0);
+        must(hlo_groups_devices(in->groups) >= hlo_groups_largest(in->groups));
         hlo_category(m, in);
         must(hlo_shape_bytes(&in->shape) >= 0 && hlo_shape_elements(&in->shape) >= 0);
         must(in->name.n == 0 || hlo_find(m, in->name) != NULL);

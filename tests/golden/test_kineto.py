@@ -83,3 +83,48 @@ def test_streams_are_busy_as_their_kernels_are(path):
     for key, (_, busy_ps) in seen.items():
         assert busy_ps <= union(spans[key])  # impossible durations are cut
         assert busy_ps >= union(spans[key]) * 0.99
+
+
+def launched_steps(events):
+    """By device: [(number, first start, last end)] of the work whose call stands in a step's marker, by its time."""
+    marks = sorted((picoseconds(e["ts"]), picoseconds(e["dur"]), int(e["name"].partition("#")[2])) for e in events
+                   if e["ph"] == "X" and e["name"].startswith("ProfilerStep#") and e["cat"] != "gpu_user_annotation")
+    calls = {e["args"]["correlation"]: picoseconds(e["ts"]) for e in events
+             if e["ph"] == "X" and e.get("cat") in ("cuda_runtime", "cuda_driver", "Runtime", "runtime")
+             and "correlation" in e.get("args", {})}
+    out = collections.defaultdict(dict)
+    for e in events:
+        if e["ph"] != "X" or str(e.get("cat")).lower() not in WORK or e["args"].get("correlation") not in calls:
+            continue
+        at, start = calls[e["args"]["correlation"]], picoseconds(e["ts"])
+        for begin, dur, number in marks:
+            if begin <= at <= begin + dur:
+                first, last = out[e["args"]["device"]].get(number, (start, 0))
+                out[e["args"]["device"]][number] = (min(first, start), max(last, start + picoseconds(e["dur"])))
+    return marks, out
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda p: str(p.relative_to(FOLDER)))
+def test_a_step_with_a_row_on_the_gpu_is_one_step(path):
+    """PyTorch writes a step's mark on the host's thread and again beside the GPU's streams."""
+    _, events = entries(path)
+    marks, devices = launched_steps(events)
+    run = subprocess.run([TACHO, "tool", "steps", path, "--json"], capture_output=True, text=True, check=True)
+    table = json.loads(run.stdout)
+    names = [c["name"] for c in table["columns"]]
+    rows = [dict(zip(names, cells)) for cells in table["rows"]]
+    lanes = collections.defaultdict(list)
+    for r in rows:
+        lanes[r["device"]].append(r)
+    origin = min(picoseconds(e["ts"]) for e in events if e["ph"] in "XiI")
+    assert [r["step"] for r in lanes.pop(None, [])] == [n for _, _, n in marks]
+    if not marks:
+        return
+    assert (table["values"]["steps"], table["values"]["lanes"]) == (len(marks), len(set(r["device"] for r in rows)))
+    for device, of in devices.items():
+        ours = lanes.pop(f"GPU {device}")
+        assert [r["step"] for r in ours] == sorted(of)
+        for r in ours:
+            assert r["start_ps"] == pytest.approx(of[r["step"]][0] - origin, abs=2000), r
+            assert r["marked_ps"] == pytest.approx(of[r["step"]][1] - of[r["step"]][0], abs=2000), r
+    assert set(lanes) <= {"CPU"}

@@ -119,11 +119,12 @@ def xla_ranks(kind, chip, comm, world=4, **how):
 
 @needs_shared
 def test_devices_of_a_cpu_wait_in_a_rendezvous():
-    """Each of four devices took part in each run; how many the program has in all is not known, nor a bandwidth."""
+    """Each of four devices took part in each run. The program names them in collective_device_list (field 87)."""
     t = tool("collective_match", SHARED / "data/xspace/cpu_dp4", "instances=100")
     (row,) = rows(t["collective_match"])
-    assert (row["collective"], row["kind"], row["participants"], row["bus_bytes_per_s"]) == (
-        "all-reduce", "all-reduce", 4, None)
+    assert (row["collective"], row["kind"], row["participants"], row["group_size"]) == (
+        "all-reduce", "all-reduce", 4, 4)
+    assert row["bus_bytes_per_s"] == pytest.approx(row["bytes"] * 2 * 3 / 4 / (row["transfer_ps"] * 1e-12))
     assert row["matched"] == row["instances"] == len({r["sequence"] for r in rows(t["instances"])})
     assert row["time_ps"] == row["wait_ps"] + 4 * row["transfer_ps"]
 

@@ -10,7 +10,7 @@ const browser = await launch(), open = (...how) => openIn(browser, ...how)
 const { page: first, context: firstContext } = await open('light', 1440, 900)
 const tools = (await api(first, `sessions/${session}/tools`)).tools.map(t => t.name).filter(n => n !== 'trace_viewer')
 await firstContext.close()
-const pages = [['runs', '/runs'], ...['overview', 'metrics', 'system', 'goodput', 'profiles', 'configs'].map(t => ['run-' + t, `/runs/${run}${t === 'overview' ? '' : '?tab=' + t}`]), ...['report', 'trace', 'files', ...tools].map(t => ['session-' + t, `/sessions/${session}/${t}`]), ['nowhere', '/nowhere']]
+const pages = [['runs', '/runs'], ...['overview', 'metrics', 'system', 'goodput', 'profiles', 'configs'].map(t => ['run-' + t, `/runs/${run}${t === 'overview' ? '' : '?tab=' + t}`]), ...['report', 'trace', 'files', 'tools', ...tools].map(t => ['session-' + t, `/sessions/${session}/${t}`]), ['nowhere', '/nowhere']]
 
 async function look(theme) {
   const { page, noise, context } = await open(theme, 1440, 900)

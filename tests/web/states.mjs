@@ -31,5 +31,24 @@ const zoom = () => new URL(page.url()).searchParams.get('z')
 await until(page, async () => zoom() === want)
 const z = zoom()
 check(z === want, 'a finding zooms the trace to its span', z)
+// A part is shown, and said to be one, until the index is made; then it is asked for anew.
+{
+  let tiles = 0
+  page.on('request', r => { if (r.url().includes('/s2/trace/tile')) tiles++ })
+  await page.goto(`${base}/sessions/s2/trace`); await page.waitForSelector('.note')
+  check(/Indexing: 2 of 3 lines/.test(await page.locator('.note').innerText()), 'a part says that it is one', await page.locator('.note').innerText())
+  await settle(page); await accessible(page, 'a part of a trace'); await page.screenshot({ path: shots + 'states-partial.png', fullPage: true })
+  const before = tiles
+  await page.waitForSelector('.note', { state: 'detached', timeout: 15000 }); await settle(page)
+  check(tiles > before && before > 0, 'the tiles of a part are forgotten', `${before} ${tiles}`)
+}
+// What was repaired: one line, all of it behind it.
+{
+  const line = page.locator('details.repairs summary'), text = await line.innerText()
+  check(/impossible times were left out \(3\)/.test(text) && /at byte 4096/.test(text) && /and 1 more/.test(text), 'what was repaired is one line', text)
+  await line.click()
+  check(await page.locator('details.repairs li').count() === 3, 'opened, all of it')
+  await accessible(page, 'repairs, open'); await page.screenshot({ path: shots + 'states-repairs.png' })
+}
 await browser.close()
 done()

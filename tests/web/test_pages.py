@@ -27,6 +27,11 @@ def test_trace_by_both_back_ends(served):
     browse("trace.mjs", server.url, server.token, run, session)
 
 
+def test_search_and_flows(served):
+    server, run, session = served
+    browse("find.mjs", server.url, server.token, run, session)
+
+
 def test_a_run_seen_live(served, tmp_path):
     server, run, session = served
     browse("live.mjs", server.url, server.token, run, session, BIN, "run", "--data", server.data, "--name", "seen-live",

@@ -35,13 +35,14 @@ export interface Finding {
   impact: Maybe<{ metric: string; amount: Maybe<number>; unit: string; percent: Maybe<number>; bound: string }>
   explains?: string[]; fix?: string[]; span?: { from_ps: number; to_ps: number }
 }
-export interface Report { status: string; summary: string; key_metrics?: { name: string; value: unknown; unit: string }[]; findings: Finding[]; abstained?: { id: string; missing: string }[] }
+export interface Report { status: string; summary: string; key_metrics?: { name: string; value: unknown; unit: string }[]; findings: Finding[]; abstained?: { id: string; missing: string }[]; warnings?: Note[] }
 export interface Column { name: string; title: string; unit: string; type: string }
-export interface ToolTable { table?: string; title?: string; columns: Column[]; values?: Record<string, unknown>; rows: unknown[][]; notes?: { code: string; message: string; count: number }[] }
-export interface TraceLine { line: number; name: string; events: number; max_depth: number; busy_ps: Maybe<number> }
+export interface ToolTable { table?: string; title?: string; columns: Column[]; values?: Record<string, unknown>; rows: unknown[][]; notes?: Note[] }
+export interface TraceLine { line: number; name: string; events: number; max_depth: number; busy_ps: Maybe<number>; partial?: boolean }
+export interface Note { code: string; message: string; count: number }
 export interface Trace {
-  origin_ns: string; start_ps: number; end_ps: number; device_start_ps: Maybe<number>; device_end_ps: Maybe<number>
-  targets: { target: string; host: Maybe<string>; planes: { name: string; kind: string; lines: TraceLine[] }[] }[]
+  origin_ns: string; start_ps: number; end_ps: number; device_start_ps: Maybe<number>; device_end_ps: Maybe<number>; partial?: boolean
+  targets: { target: string; host: Maybe<string>; planes: { name: string; kind: string; lines: TraceLine[] }[]; notes?: Note[] }[]
 }
 export interface Tile { level: number; position: number; bucket_ps: number; names: string[]; lines: { line: number; events: number[][]; cells: number[][] }[] }
 

@@ -114,6 +114,9 @@ const REPORT = { status: 'NEEDS_ATTENTION', summary: 'The program is bound by th
     { priority: 'P1', id: 'layout', title: '55.7 % of kernel time is a layout change', confidence: 'medium', what: 'input_transpose_fusion rewrites the convolution result: 572 MB read, 572 MB written.', evidence: [{ tool: 'kernel_stats', metric: 'total', value: 3.9, unit: 'ms', where: 'input_transpose_fusion' }], impact: null, explains: [], fix: ['Ask for channels-last.'], confirmed_by: [] }], abstained: [{ id: 'straggler', missing: 'ranks: one host was captured' }] }
 const OPS = { table: 'kernel_stats', title: 'Kernels', columns: [{ name: 'name', title: 'Name', unit: '', type: 'text' }, { name: 'occurrences', title: 'Count', unit: '', type: 'u64' }, { name: 'total_duration', title: 'Total', unit: 'ps', type: 'u64' }, { name: 'share', title: 'Share', unit: '%', type: 'f64' }], values: { kernels: 30 }, rows: Array.from({ length: 24 }, (_, i) => [`${['input_transpose_fusion', 'Cijk_Ailk', 'loop_transpose_fusion'][i % 3]}.${i}`, 10 + i, 4e9 / (i + 1), 40 / (i + 1)]), notes: [{ code: 'partial', message: 'Kernels were recorded on 1 of 8 devices', count: 1 }] }
 
+// The index of s2 is made while one looks: the first two times its trace is asked for, a part is shown.
+let asked = 0
+const PART = session => ({ partial: session === 's2' && asked++ < 2 })
 function answer(path, q) {
   const p = path.split('/').map(decodeURIComponent)
   if (p[0] === 'runs' && p.length === 1) return { items: RUNS.map(r => r.run).filter(r => (!q.get('filter') || JSON.stringify(r).includes(q.get('filter'))) && (!q.get('state') || r.phase === q.get('state'))), next_page_token: null }
@@ -123,11 +126,12 @@ function answer(path, q) {
     if (p.length === 2) return { ...r.run, configs: { learning_rate: 3e-4, batch: 512, mesh: { data: 8, model: 8 } }, labels: { team: 'research' }, host_facts: { os: 'Linux', cpus: 96, memory_bytes: 2.1e12 }, argv: ['python', 'train.py', '--size=7b'] }
     return { report: () => ({ ...REPORT, findings: [] }), ledger: () => ledger(r, q), steps: () => ({ steps: r.l.steps.map(s => ({ ...s, from_ns: ns(s.from_ns) })) }), metrics: () => (q.get('name') ? series(r, q.get('name')) : { metrics: r.l.steps.length ? METRICS.map(([name, unit, kind]) => ({ name, unit, kind, rank: 0, count: 500, last: 1 })) : [] }), sessions: () => ({ items: r.run.sessions ? [{ ...SESSION, targets: 1 }] : [], next_page_token: null }) }[p[2]]?.()
   }
-  if (p[0] === 'sessions' && p[1] === 's1') {
-    if (p.length === 2) return SESSION
+  if (p[0] === 'sessions' && ['s1', 's2'].includes(p[1])) {
+    if (p.length === 2) return { ...SESSION, session: p[1], name: p[1] }
     if (p[2] === 'report') return REPORT
     if (p[2] === 'tools') return p[3] ? { kernel_stats: OPS, summary: { kind: 'xspace', planes: 3, events: 542, total_busy_ps: 7e9 } }[p[3]] : { tools: [{ name: 'summary', title: 'Summary' }, { name: 'kernel_stats', title: 'Kernels' }, { name: 'trace_viewer', title: 'Trace viewer' }] }
-    if (p[2] === 'trace' && !p[3]) return { origin_ns: ns(9000), start_ps: 0, end_ps: END, device_start_ps: D0 + 1.9 * MS, device_end_ps: D0 + 34 * MS, targets: [{ target: 'host-00', host: 'host-00', planes: [{ name: '/host:CPU', kind: 'host', lines: [{ line: 3, name: 'python', events: LINES[3].length, max_depth: 2, busy_ps: 1 }] }, { name: '/device:GPU:7', kind: 'device', lines: [{ line: 1, name: 'Stream 1 kernels', events: LINES[1].length, max_depth: 0, busy_ps: 1 }] }, { name: '/device:GPU:0', kind: 'device', lines: [{ line: 2, name: 'Copy stream 7', events: LINES[2].length, max_depth: 0, busy_ps: 1 }] }] }] }
+    if (p[2] === 'trace' && !p[3]) return { ...PART(p[1]), origin_ns: ns(9000), start_ps: 0, end_ps: END, device_start_ps: D0 + 1.9 * MS, device_end_ps: D0 + 34 * MS, targets: [{ target: 'host-00', host: 'host-00', planes: [{ name: '/host:CPU', kind: 'host', lines: [{ line: 3, name: 'python', events: LINES[3].length, max_depth: 2, busy_ps: 1, partial: p[1] === 's2' && asked <= 2 }] }, { name: '/device:GPU:7', kind: 'device', lines: [{ line: 1, name: 'Stream 1 kernels', events: LINES[1].length, max_depth: 0, busy_ps: 1 }] }, { name: '/device:GPU:0', kind: 'device', lines: [{ line: 2, name: 'Copy stream 7', events: LINES[2].length, max_depth: 0, busy_ps: 1 }] }], notes: [{ code: 'bad_event', message: 'events with impossible times were left out', count: 3 }, { code: 'profiler_warning', message: '2 events without an end were closed at byte 4096', count: 1 }, { code: 'line_far_away', message: 'a line is a day away from the others', count: 1 }] }] }
+    if (p[3] === 'flows') return { flows: q.get('line') === '1' ? [{ kind: 'launch', begins_here: false, line: 3, index: 3, name: 'EnqueueExecution', start_ps: D0 + 0.7 * MS, dur_ps: 1.9 * MS, depth: 2 }] : [], total: q.get('line') === '1' ? 1 : 0 }
     if (p[3] === 'tile') return tile(q)
     if (p[3] === 'select') return select(Number(q.get('from_ps')), Number(q.get('to_ps')))
     if (p[3] === 'event') { const e = LINES[q.get('line')][q.get('index')]; return { name: e.name, start_ps: e.start, dur_ps: e.dur, depth: e.depth, stats: { correlation_id: 17, grid: '256,1,1' }, metadata: {} } }

@@ -71,11 +71,20 @@ static void test_summary_names_target_and_lines(void **state)
     assert_string_equal(json_string_value(json_object_get(target, "target")), "host-0");
     assert_int_equal(number(doc, "start_ps"), 10);
     assert_int_equal(number(doc, "device_end_ps"), 55);
+    const json_t *note = json_array_get(json_object_get(target, "notes"), 0);
+    assert_string_equal(json_string_value(json_object_get(note, "code")), "profiler_warning");
+    json_decref(doc);
+    trace_note(f.trace, S("bad_event"), 3, "events were left out");
+    doc = ask(&f, TILES_SUMMARY, NULL, 0, &e);
+    target = json_array_get(json_object_get(doc, "targets"), 0);
+    note = json_array_get(json_object_get(target, "notes"), 0);
+    assert_string_equal(json_string_value(json_object_get(note, "code")), "bad_event");
+    assert_int_equal(number(note, "count"), 3);
     json_decref(doc);
     trace_free(f.trace);
 }
 
-/* Every event is in exactly one place: shown itself, or counted in a cell. */
+/* Every event is in exactly one place: shown itself, once, or counted in a cell. */
 static void test_nothing_vanishes_at_any_level(void **state)
 {
     (void)state;
@@ -91,6 +100,7 @@ static void test_nothing_vanishes_at_any_level(void **state)
     open_space(&f, (const int64_t(*)[3])events, N);
     for (uint64_t level = 0; level <= 30; level += 3) {
         uint64_t seen = 0;
+        bool shown[N] = {false};
         const uint64_t span = UINT64_C(1024) << level;
         for (uint64_t position = 0; position * span <= N * 700; position++) {
             char at[24], deep[24];
@@ -106,7 +116,13 @@ static void test_nothing_vanishes_at_any_level(void **state)
             json_array_foreach(json_object_get(line, "events"), i, item)
             {
                 const json_int_t start = json_integer_value(json_array_get(item, 0));
-                seen += (uint64_t)start >= position * span; /* else it began in the tile before */
+                const json_int_t index = json_integer_value(json_array_get(item, 4));
+                assert_int_equal(start, index * 700);
+                if ((uint64_t)start < position * span)
+                    continue; /* it began in the tile before */
+                assert_false(shown[index]);
+                shown[index] = true;
+                seen++;
             }
             json_array_foreach(json_object_get(line, "cells"), i, item) seen +=
                 (uint64_t)json_integer_value(json_array_get(item, 2));

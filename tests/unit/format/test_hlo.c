@@ -178,6 +178,83 @@ static void test_sizes_saturate(void **state)
     assert_int_equal(hlo_shape_bytes(&t), 0);
 }
 
+/* An all-reduce %r over %p with one field of groups, and the line that it becomes. */
+static void check_groups(uint32_t field, struct buf *groups, const char *line, int64_t group_of_2,
+                         int64_t largest)
+{
+    struct buf proto, module, computation, in;
+    struct arena a;
+    struct hlo_module m;
+    struct err e = {0};
+    str text;
+    int64_t group = -1;
+    buf_init(&proto, CAP);
+    buf_init(&module, CAP);
+    buf_init(&computation, CAP);
+    begin_instruction(&in, S("r"), S("all-reduce"), 1);
+    put_shape(&in, HLO_F32, 8, 32);
+    put_message(&in, field, groups);
+    put_message(&computation, 2, &in);
+    put_message(&module, 3, &computation);
+    put_message(&proto, 1, &module);
+    arena_init(&a, "test", 0);
+    assert_true(hlo_parse(buf_str(&proto), 0, &a, &m, &e));
+    const struct hlo_instruction *r = hlo_find(&m, S("r"));
+    assert_true(hlo_text(&m, r, &a, &text));
+    assert_string_equal(arena_cstr(&a, text), line);
+    assert_int_equal(hlo_group_of(r->groups, 2, &group), group_of_2 >= 0);
+    assert_true(group == group_of_2);
+    assert_int_equal(hlo_groups_largest(r->groups), largest);
+    assert_false(hlo_group_of(r->groups, INT64_MIN, &group));
+    assert_false(hlo_group_of(r->groups, INT64_MAX, &group));
+    hlo_module_release(&m);
+    arena_release(&a);
+    buf_release(&proto);
+}
+
+#define ALL_REDUCE "%r = f32[8,32]{1,0} all-reduce(), replica_groups="
+
+/* tests/golden/test_replica_groups.py has these beside numpy. */
+static void test_groups_of_replicas(void **state)
+{
+    (void)state;
+    struct buf g, part, more;
+    buf_init(&g, CAP);
+    put_number(&g, 1, 2);
+    put_number(&g, 2, 4);
+    put_bytes(&g, 3, S("\x04\x02"));
+    put_bytes(&g, 4, S("\x01\x00")); /* {0,2,4,6}, {1,3,5,7} */
+    check_groups(92, &g, ALL_REDUCE "[2,4]<=[4,2]T(1,0)", 0, 4);
+    buf_init(&g, CAP);
+    put_number(&g, 1, 1);
+    put_number(&g, 2, 3);
+    put_bytes(&g, 3, S("\x03"));
+    put_bytes(&g, 4, S("\x00"));
+    check_groups(92, &g, ALL_REDUCE "[1,3]<=[3]", 0, 3);
+    buf_init(&g, CAP);
+    put_bytes(&g, 1, S("\x0a\x02\x00\x01"));
+    put_bytes(&g, 1, S("\x0a\x03\x02\x03\x04"));
+    check_groups(87, &g, ALL_REDUCE "{{0,1},{2,3,4}}", 1, 3);
+    buf_init(&g, CAP);
+    buf_init(&part, CAP);
+    put_bytes(&part, 1, S("\x0a\x01x\x10\x02")); /* x=2 */
+    put_bytes(&part, 1, S("\x0a\x01y\x10\x04")); /* y=4 */
+    put_message(&g, 1, &part);
+    buf_init(&part, CAP);
+    buf_init(&more, CAP);
+    put_number(&part, 1, 1);
+    put_number(&more, 1, 2);
+    put_number(&more, 2, 2);
+    put_message(&part, 2, &more); /* the inner half of y: {0,1} {2,3} {4,5} {6,7} */
+    put_message(&g, 2, &part);
+    check_groups(93, &g, ALL_REDUCE "mesh['x'=2,'y'=4] {'y':(2)2}", 1, 2);
+    buf_init(&g, CAP);
+    put_number(&g, 1, 2); /* 2 of 4 are not 4 by 3 */
+    put_number(&g, 2, 4);
+    put_bytes(&g, 3, S("\x04\x03"));
+    check_groups(92, &g, ALL_REDUCE "{}", -1, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +262,7 @@ int main(void)
         cmocka_unit_test(test_cut_module_names_its_byte),
         cmocka_unit_test(test_shape_of_endless_tuples_is_refused),
         cmocka_unit_test(test_sizes_saturate),
+        cmocka_unit_test(test_groups_of_replicas),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

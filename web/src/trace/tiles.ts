@@ -23,6 +23,11 @@ export class Tiles {
     if (e) { this.kept.delete(k); this.kept.set(k, e) }
     return e ?? null
   }
+  /** Forgets all: the profile has become another. */
+  clear() {
+    for (const stop of this.asked.values()) stop.abort()
+    this.asked.clear(); this.kept.clear(); this.size = 0; this.failed = null
+  }
   /** Asks for the tiles wanted now, in order, and drops questions about others. */
   want(list: { target: string; group: string; level: number; position: number }[]) {
     const keys = new Set(list.map(w => this.key(w.target, w.group, w.level, w.position)))
@@ -33,8 +38,8 @@ export class Tiles {
       const stop = new AbortController()
       this.asked.set(k, stop)
       get<Tile>(`sessions/${enc(this.session)}/trace/tile?target=${enc(w.target)}&lines=${w.group}&level=${w.level}&position=${w.position}`, stop.signal)
-        .then(tile => { this.failed = null; this.keep(k, tile) })
-        .catch(e => { if (e.name !== 'AbortError') { this.failed = e; this.keep(k, null) } })
+        .then(tile => { if (this.asked.get(k) !== stop) return; this.failed = null; this.keep(k, tile) })
+        .catch(e => { if (e.name !== 'AbortError' && this.asked.get(k) === stop) { this.failed = e; this.keep(k, null) } })
         .finally(() => { if (this.asked.get(k) === stop) this.asked.delete(k); this.changed() })
     }
   }
