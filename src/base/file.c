@@ -327,3 +327,15 @@ bool path_is_safe_name(str s)
             return false;
     return true;
 }
+
+#define SAFE_NAME_BYTES 150
+
+str path_safe_name(struct arena *a, str s, str fallback)
+{
+    char *out = arena_cstr(a, s.n == 0 ? fallback : str_sub(s, 0, SAFE_NAME_BYTES));
+    size_t n = out == NULL ? 0 : strlen(out);
+    for (size_t i = 0; i < n; i++)
+        if (!path_is_safe_name((str){out + i, 1}) && (i == 0 || out[i] != '.'))
+            out[i] = '_';
+    return (str){out, n};
+}

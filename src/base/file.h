@@ -41,5 +41,8 @@ str path_dir(str path);  /* before it; "." when there is none */
 /* True when s can be one path component of ours: 1..200 bytes of [A-Za-z0-9._+=@-], not starting
  * with a dot. Every name that comes from outside passes here before it meets a path. */
 bool path_is_safe_name(str s);
+/* A name of ours like s: its first 150 bytes, other characters as '_'; `fallback` when s is empty. In the arena,
+ * NUL-terminated; p NULL beyond its cap. */
+str path_safe_name(struct arena *a, str s, str fallback);
 
 #endif

@@ -12,12 +12,15 @@
 
 enum cli_output { CLI_OUTPUT_TEXT = 0, CLI_OUTPUT_JSON, CLI_OUTPUT_CSV, CLI_OUTPUT_XPROF };
 
+struct s3_opened;
+
 struct cli {
     struct config *config; /* loaded; flags of config.def already applied and removed from argv */
     const char *command;   /* "tool" */
     const struct flags *flags; /* the command's own, checked against flags.def */
     enum cli_output output;    /* --json, --csv, --xprof, already removed from argv */
     bool colour;               /* stdout is a terminal and NO_COLOR is not set */
+    struct s3_opened *s3;      /* what an s3:// argument was brought to (cli/s3_arg.h); owned */
     int exit_status;           /* a command may end with a status of its own (`tacho run`) */
 };
 

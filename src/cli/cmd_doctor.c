@@ -13,6 +13,7 @@
 #include "cli/cli.h"
 #include "cli/run_arg.h"
 #include "cli/table_out.h"
+#include "model/secrets.h"
 
 static struct table *settings_table(struct arena *a, const struct config *c)
 {
@@ -27,9 +28,9 @@ static struct table *settings_table(struct arena *a, const struct config *c)
         if (row == NULL)
             break;
         row[0] = cell_text(str_from(config_table[f].key));
-        /* The token opens the server: it is never printed. */
+        /* Whoever has the token or a key of S3 may use it: they are never printed. */
         if (v->text.n > 0)
-            row[1] = cell_text(f == CONFIG_FIELD_token ? S("(set)") : v->text);
+            row[1] = cell_text(secret_key(str_from(config_table[f].key)) ? S("(set)") : v->text);
         row[2] = cell_text(str_from(config_source_word(v->source)));
         if (v->source == CONFIG_FROM_FILE)
             row[3] = cell_text(arena_printf(a, "%.*s:%u", STR_ARG(c->file), v->line));

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "cli/help.h"
+#include "cli/s3_arg.h"
 
 const struct cli_command cli_commands[] = {
 #define X(name, function, least, most, arguments, summary, help)                                   \
@@ -257,12 +258,14 @@ int main_loop(int argc, char **argv)
     if (!done) {
         if (e.code == ERR_NONE)
             e.code = ERR_INTERNAL;
+        s3_arg_explain(&cli, &e);
         print_error(cli.output, &e);
         /* A command that stands for another one keeps that one's statuses free. */
         if (g.command != NULL && g.command->most == CLI_REST && cli.exit_status == 0)
             cli.exit_status = 125;
     }
     const int status = done || cli.exit_status != 0 ? cli.exit_status : err_exit_status(e.code);
+    s3_arg_release(&cli);
     flags_release(&flags);
     config_release(&config);
     return status;

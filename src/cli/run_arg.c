@@ -9,6 +9,7 @@
 #include "agent/run_find.h"
 #include "base/file.h"
 #include "base/limits.h"
+#include "cli/s3_arg.h"
 #include "format/entries.h"
 #include "format/profile_open.h"
 #include "journal/reader.h"
@@ -60,6 +61,10 @@ bool run_arg_find(struct cli *cli, const char *run, enum run_arg_kind *kind,
     bool ok = false;
     if (run == NULL)
         run = "last";
+    if (!s3_arg_path(cli, run, &run, e)) {
+        arena_release(&a);
+        return false;
+    }
     if (file_is_dir(run)) {
         *kind = file_is_dir(path_join(&a, run, S("journals"))) ? RUN_ARG_RUN : RUN_ARG_FOLDER;
         ok = copy_path(path, run, e);

@@ -5,7 +5,9 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "cli/s3_arg.h"
 #include "format/profile_open.h"
+#include "net/s3_client.h"
 
 struct search {
     struct arena *a;
@@ -124,6 +126,8 @@ bool session_arg_profile(struct cli *cli, struct arena *a, const char *word, con
 {
     struct session_found found;
     struct err ignored = {0};
+    if (s3_is_address(word))
+        return s3_arg_path(cli, word, path, e);
     *path = word;
     if (file_exists(word) || !session_arg_find(cli, a, word, &found, &ignored)) {
         if (ignored.code == ERR_USAGE)

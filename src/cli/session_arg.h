@@ -22,7 +22,7 @@ MUST_CHECK bool session_arg_all(struct cli *cli, struct arena *a, struct session
 /* ERR_NOT_FOUND; ERR_USAGE when several have that name. */
 MUST_CHECK bool session_arg_find(struct cli *cli, struct arena *a, const char *word,
                                  struct session_found *out, struct err *e);
-/* The path of a PROFILE: word itself, or where there is no such file the folder of that SESSION. */
+/* The path of a PROFILE: word itself; of an s3:// address what was brought into the cache; or where there is no such file the folder of that SESSION. */
 MUST_CHECK bool session_arg_profile(struct cli *cli, struct arena *a, const char *word,
                                     const char **path, struct err *e);
 

@@ -9,24 +9,13 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "cli/profile_limits.h"
+#include "cli/s3_arg.h"
 #include "format/profile_open.h"
 #include "jobs/export_task.h"
 #include "jobs/profile_task.h"
 
 #define BLOCK_BYTES ((size_t)1 << 16)
-#define NAME_BYTES_MAX 150
 #define DEFAULT_RUN "imported"
-
-/* A name of ours like s: other characters become '_'. */
-static str safe_name(struct arena *a, str s)
-{
-    char *out = arena_cstr(a, str_sub(s, 0, NAME_BYTES_MAX));
-    size_t n = out == NULL ? 0 : strlen(out);
-    for (size_t i = 0; i < n; i++)
-        if (!path_is_safe_name((str){out + i, 1}) && (i == 0 || out[i] != '.'))
-            out[i] = '_';
-    return n == 0 ? S("session") : (str){out, n};
-}
 
 static bool copy_file(int from, const char *to, struct err *e)
 {
@@ -67,13 +56,14 @@ static bool make_xspace(const struct profile_file *f, const struct parser_limits
 static bool import_file(const struct profile_file *f, const struct parser_limits *limits,
                         struct arena *a, const char *dir, struct err *e)
 {
-    const str target = safe_name(a, f->target);
+    const str target = path_safe_name(a, f->target, S("session"));
     const char *to = path_join(a, dir, arena_printf(a, "%.*s" TRACE_FILE_ENDING, STR_ARG(target)));
     if (to == NULL)
         return arena_full(a, e);
     if (f->import_fd < 0)
         return copy_file(f->fd, to, e);
-    const char *original = path_join(a, dir, safe_name(a, path_base(str_from(f->path))));
+    const char *original =
+        path_join(a, dir, path_safe_name(a, path_base(str_from(f->path)), S("session")));
     if (original == NULL)
         return arena_full(a, e);
     return copy_file(f->fd, original, e) && make_xspace(f, limits, to, e);
@@ -139,9 +129,9 @@ bool session_import(struct cli *cli, const char *from, const char *run, const ch
         return err_set(e, ERR_USAGE,
                        "--run and --name are names of letters, digits and ._+=@-, not '%s'",
                        path_is_safe_name(in_run) ? name : run);
-    if (!profile_find(&s, from, e))
+    if (!s3_arg_path(cli, from, &from, e) || !profile_find(&s, from, e))
         return false;
-    const str called = name != NULL ? str_from(name) : safe_name(a, s.name);
+    const str called = name != NULL ? str_from(name) : path_safe_name(a, s.name, S("session"));
     *id = arena_printf(a, "%.*s~%.*s", STR_ARG(in_run), STR_ARG(called));
     const bool ok = import_source(cli, &s, in_run, called, a, e);
     profile_source_release(&s);

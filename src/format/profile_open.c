@@ -62,6 +62,12 @@ static str name_stem(str name)
     return str_ends(name, S(".pb")) ? str_sub(name, 0, name.n - 3) : name;
 }
 
+bool profile_is_named_foreign(str name)
+{
+    return name_stem(name).n < name.n && !str_ends(name, S(TRACE_FILE_ENDING)) &&
+           !str_ends(name, S(".pb"));
+}
+
 /* "host-0.3" is rank 3 of host-0; a host name may hold dots of its own. */
 static str stem_host(str stem)
 {
@@ -146,16 +152,17 @@ static bool is_stamp(str name) /* XProf's session names: 2026_01_31_23_59_59 */
     return true;
 }
 
+bool profile_session_is_newer(str name, int64_t mtime_ns, str than, int64_t than_mtime_ns)
+{
+    return is_stamp(name) && is_stamp(than) ? str_cmp(name, than) > 0 : mtime_ns > than_mtime_ns;
+}
+
 static void search_offer(struct search *q, const char *dir, int64_t mtime_ns)
 {
-    const str name = path_base(str_from(dir));
-    if (q->best != NULL) {
-        const str best = path_base(str_from(q->best));
-        const bool newer = is_stamp(name) && is_stamp(best) ? str_cmp(name, best) > 0
-                                                            : mtime_ns > q->best_mtime_ns;
-        if (!newer)
-            return;
-    }
+    if (q->best != NULL &&
+        !profile_session_is_newer(path_base(str_from(dir)), mtime_ns, path_base(str_from(q->best)),
+                                  q->best_mtime_ns))
+        return;
     q->best = arena_cstr(&q->s->arena, str_from(dir));
     q->best_mtime_ns = mtime_ns;
 }

@@ -49,6 +49,11 @@ void profile_source_release(struct profile_source *s);
 /* NULL and e on failure. Takes the descriptors of s either way. */
 struct profile *profile_load(struct profile_source *s, struct err *e);
 
+/* Which of two sessions is the newer one: by XProf's time stamps where both names are such, else by when they were written. */
+bool profile_session_is_newer(str name, int64_t mtime_ns, str than, int64_t than_mtime_ns);
+/* The name ends as those of traces in other formats do, gzip or not; for where the bytes are not at hand. */
+bool profile_is_named_foreign(str name);
+
 /* True for a file that is a profile by its first bytes, or is named as an XSpace (it may be damaged). */
 bool profile_is_file(const char *path);
 

@@ -146,6 +146,8 @@ static void set_options(struct exchange *x, const struct curl_slist *headers)
     set_patience(c, q);
     if (q->is_foreign)
         curl_easy_setopt(c, CURLOPT_PATH_AS_IS, 1L);
+    if (q->ca_file != NULL)
+        curl_easy_setopt(c, CURLOPT_CAINFO, q->ca_file);
     if (q->aws != NULL)
         set_signature(c, q->aws);
     if (q->unix_socket != NULL)

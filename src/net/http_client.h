@@ -37,6 +37,7 @@ struct http_request {
     bool (*may_go_on)(void *);  /* asked about once a second, false gives up; NULL = always */
     void *may_go_on_ctx;        /* borrowed */
     size_t max_answer_bytes;    /* 0 = LIMIT_HTTP_BODY_BYTES */
+    const char *ca_file;        /* certificates that https is believed by; NULL = the system's */
     bool is_foreign;            /* not a server of ours: nothing of our protocol is sent */
     const struct http_aws
         *aws; /* NULL = not signed; the URL's path and query are as they are signed */

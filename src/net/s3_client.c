@@ -103,6 +103,8 @@ static const struct meaning meanings[] = {
     {"NoSuchBucket", ERR_NOT_FOUND, "there is no such bucket", NULL},
     {"NoSuchKey", ERR_NOT_FOUND, "there is no such object", NULL},
     {"InvalidAccessKeyId", ERR_UNAUTHORIZED, "the server does not know the access key", HINT_KEYS},
+    {"XAdminUserNotFound", ERR_UNAUTHORIZED, "the server does not know the access key",
+     HINT_KEYS}, /* so says versitygw */
     {"SignatureDoesNotMatch", ERR_UNAUTHORIZED, "the secret key is not that of the access key",
      HINT_KEYS},
     {"ExpiredToken", ERR_UNAUTHORIZED, "the session token has expired", HINT_KEYS},
@@ -259,6 +261,7 @@ static void call_init(struct call *c, const struct s3_access *s, const struct s3
                                  .timeout_ms = WHOLE_MS,
                                  .idle_ms = s->stall_ms == 0 ? STALL_MS_DEFAULT : s->stall_ms,
                                  .is_foreign = true,
+                                 .ca_file = s->ca_file,
                                  .aws = s->key[0] == '\0' ? NULL : &c->aws};
 }
 

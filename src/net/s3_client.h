@@ -23,8 +23,9 @@ struct s3_access {        /* borrowed text */
     const char *endpoint; /* http[s]://host[:port], without a slash at its end */
     const char *region;
     const char *key, *secret, *session_token; /* key "": unsigned; session_token "": none */
-    uint64_t stall_ms;                        /* without a byte: tried again, of 1 s and more */
-    unsigned n_tries;                         /* of one request; 0 = 6 */
+    const char *ca_file; /* certificates that https is believed by; NULL: the system's */
+    uint64_t stall_ms;   /* without a byte: tried again, of 1 s and more */
+    unsigned n_tries;    /* of one request; 0 = 6 */
 };
 
 struct s3_name {
