@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AWS signature 4 written from its specification, and an S3 server for tests that checks it and misbehaves on demand."""
+"""AWS signature 4 written from its specification, and an S3 server for tests that checks it and misbehaves if asked."""
 import datetime
 import hashlib
 import hmac
