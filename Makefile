@@ -71,7 +71,7 @@ bench:
 	@$(PYTHON) bench/import_bench.py
 
 fuzz:
-	@echo "make fuzz: libFuzzer on every parser, FUZZ_SECONDS=$${FUZZ_SECONDS:-60} each (clang)."
+	@echo "make fuzz: libFuzzer on every parser, FUZZ_S=$${FUZZ_S:-300} seconds each (clang)."
 	@tools/bootstrap fuzz
 	@tools/run-fuzz
 

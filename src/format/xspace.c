@@ -128,7 +128,9 @@ static bool field_keep(struct xspace_reader *r, const struct field *f, str *out,
     }
     char *bytes = arena_alloc(&r->trace->arena, (size_t)f->n, 1);
     if (bytes == NULL)
-        return arena_full(&r->trace->arena, e);
+        return err_at(e, ERR_LIMIT, f->pos, "a field of %llu bytes: a trace keeps up to %llu MiB",
+                      (unsigned long long)f->n,
+                      (unsigned long long)(LIMIT_ARENA_TRACE_BYTES >> 20));
     *out = (str){bytes, (size_t)f->n};
     return file_pread_all(r->window.fd, bytes, (size_t)f->n, f->pos, e);
 }

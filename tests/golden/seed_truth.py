@@ -160,21 +160,23 @@ def tpu_core(ask, host, plane, origin_ps):
     where = (f"host={host}", f"device={plane}")
     lines = lines_of(ask, host, plane)
     modules = ask.events(host, plane, "XLA Modules")
-    tail_ps = lines["XLA Modules"]["end_ps"] - lines["XLA Ops"]["end_ps"]  # truth's spans are those of the modules
     ops = op_rows(ask, where, "tpu", event_spread(ask, *where, "line_regex=^XLA Ops$"))
     values = ask.table("hlo_stats", *where)[1]
     device = device_of(ask, host, plane)
     divided = next(row for row in ask.table("check_host_boundness")[0] if row["device"] == device)
     steps = tpu_steps(ask, host, plane, where, modules, origin_ps)
-    span_ps = values["total_time_ps"] + tail_ps
+    works, modules_line = lines["XLA Ops"], lines["XLA Modules"]
+    marked = [lines[name] for name in ("Steps", "XLA Ops") if name in lines]
+    assert divided["span_ps"] == works["end_ps"] - works["start_ps"]
+    assert values["total_time_ps"] == max(line["end_ps"] for line in marked) - min(line["start_ps"] for line in marked)
+    span_ps = modules_line["end_ps"] - modules_line["start_ps"]  # the generator's; where nothing trails the same
     duty_busy_ps = sum(step["busy_ps"] for step in steps)
-    assert divided["span_ps"] == values["total_time_ps"]
     assert duty_busy_ps + divided["host_wait_ps"] == values["busy_time_ps"]
     told = ask.table("overview_page", *where)[1]["duty_cycle_percent"]
-    assert abs(told - 100 * duty_busy_ps / values["total_time_ps"]) < 1e-9
+    assert abs(told - 100 * duty_busy_ps / span_ps) < 1e-9
     groups = ask.table("op_profile", *where, "group_by=category")[0]
     core = {"plane": plane, "span_ps": span_ps, "total_self_ps": values["busy_time_ps"],
-            "idle_ps": values["idle_time_ps"] + tail_ps, "duty_busy_ps": duty_busy_ps,
+            "idle_ps": values["idle_time_ps"] + span_ps - values["total_time_ps"], "duty_busy_ps": duty_busy_ps,
             "duty_idle_ps": span_ps - duty_busy_ps, "duty_cycle_percent": 100.0 * duty_busy_ps / span_ps,
             "off_duty_ps": divided["host_wait_ps"], "module_ps": lines["XLA Modules"]["busy_ps"],
             "step_count": ask.table("overview_page", *where)[1]["steps"], "steps": steps,
@@ -279,6 +281,16 @@ def gpu_core(ask, host, plane, origin_ps):
 
 # ---- hosts ----
 
+def allocator_facts(ask, where, row):
+    """The generator has the first moment of the peak, tacho as XProf the last one."""
+    rows, _ = ask.table("memory_profile", *where, name="timeline")
+    timeline = [r for r in rows if r["allocator"] == row["allocator"]]
+    peaks = [r["time_ps"] for r in timeline if r["stack_bytes"] + r["heap_bytes"] == row["peak_bytes"]]
+    assert max(peaks) == row["peak_time_ps"]
+    return {**{key: row[key] for key in ("peak_bytes", "stack_bytes", "capacity_bytes")}, "peak_time_ps": min(peaks),
+            "events": row["allocations"] + row["releases"]}
+
+
 def host_facts(ask, host, kind):
     out = {"name": host}
     where = (f"host={host}",)
@@ -287,10 +299,8 @@ def host_facts(ask, host, kind):
     if waits:
         out["input_wait_ps"] = waits["IteratorGetNextOp::DoCompute"][3]
     rows, _ = ask.table("memory_profile", *where, name="allocators")
-    same = ("peak_bytes", "peak_time_ps", "stack_bytes", "capacity_bytes")
     if rows:
-        out["memory"] = {row["allocator"]: {**{key: row[key] for key in same},
-                                            "events": row["allocations"] + row["releases"]} for row in rows}
+        out["memory"] = {row["allocator"]: allocator_facts(ask, where, row) for row in rows}
     if kind == "cpu":
         out["cpu_ops"] = op_rows(ask, where, "cpu", event_spread(ask, *cpu, "line_regex=^tf_XLA"))
     elif kind == "mixed":  # beside a GPU they are the host's work, which no tool of operations lists
@@ -357,7 +367,8 @@ def again(profile, kind, features, peak_keys):
     out["events"], out["bytes"] = summary["events"], sum(host["bytes"] for host in out["hosts"])
     steps = {len(core["steps"]) for host in out["hosts"] for core in host["cores"]} or {len(summary["steps"])}
     assert len(steps) == 1 and summary["steps"] in ([], list(range(max(steps))))
-    out["steps"] = steps.pop()
+    if summary["steps"] or kind != "cpu":
+        out["steps"] = steps.pop()
     if "hlo" in features:
         out["module"] = module_of(files)
     return out
@@ -404,6 +415,8 @@ def adapted(truth, dim):
         del truth["module"]
     if kind == "cpu":
         del truth["cores"]  # threads of the host: cpu_ops are of all of them
+        if "steps" not in features and "infeed" not in features:
+            del truth["steps"]  # nothing in the file says that there are any
     for host in truth["hosts"]:
         for op in [op for core in host["cores"] for op in core["ops"]] + host["host"].get("cpu_ops", []):
             adapt_cost(op, kind, dim * dim, "hlo" in features)
