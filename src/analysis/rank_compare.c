@@ -9,6 +9,8 @@
 #define OUTLIER_Z 3.5      /* of five and more */
 #define LEAST_SHARE 0.01   /* of a step: less names nobody */
 #define OUTLIER_RATIO 1.10 /* of three or four */
+#define LEAST_STEPS 3
+#define LATE_P 0.01
 
 const char *rank_part_word(enum rank_part p)
 {
@@ -158,23 +160,135 @@ static void compare(struct rank_compare *r, uint32_t cohort, enum rank_part part
     }
 }
 
-/* Who has most of a part of its own over the median: as an outlier, by a tenth, and by more than noise. */
-static void find_straggler(struct rank_compare *r)
+/* ---- the straggler ---- */
+
+struct scratch {
+    double *values;                  /* one a device */
+    double *over_median, *over_next; /* one a step */
+};
+
+static const struct {
+    enum rank_part part;
+    enum budget_part of;
+} own[] = {{RANK_COMPUTE, BUDGET_COMPUTE},
+           {RANK_COPY, BUDGET_COPY},
+           {RANK_STARVED, BUDGET_STARVED},
+           {RANK_LATENCY, BUDGET_LATENCY}};
+
+static bool sum_chances(struct rank_compare *r, struct arena *a)
 {
-    static const enum rank_part own[] = {RANK_COMPUTE, RANK_COPY, RANK_STARVED, RANK_LATENCY};
+    const struct collectives *c = &r->collectives;
+    r->chance = ARENA_ARRAY(a, double, (size_t)c->devices.n + 1);
+    for (uint32_t i = 0; r->chance != NULL && i < c->n_instances; i++) {
+        const struct collective_instance *x = &c->instances[i];
+        for (uint32_t k = 0; x->matched && k < x->n; k++)
+            r->chance[c->parts[x->first + k].device] += 1.0 / x->n;
+    }
+    return r->chance != NULL;
+}
+
+/* Last in half of its collectives and more, which by chance one of all ranks is in less than one of a hundred
+ * profiles. Chernoff's bound of the binomial tail. */
+static bool others_wait(const struct rank_compare *r, uint32_t device)
+{
+    const struct collective_rank *c = &r->collectives.ranks[device];
+    if (c->matched == 0 || 2 * c->last_count < c->matched)
+        return false;
+    const double n = (double)c->matched, share = (double)c->last_count / n;
+    const double chance = r->chance[device] / n;
+    if (!(chance < share))
+        return false;
+    const double rest = share < 1 ? (1 - share) * log((1 - share) / (1 - chance)) : 0;
+    const double divergence = share * log(share / chance) + rest;
+    return r->collectives.devices.n * exp(-n * divergence) < LATE_P;
+}
+
+/* The one of that number, which mostly stands at `at`. */
+static const struct budget_step *step_of(const struct budget_device *d, int64_t number, uint32_t at)
+{
+    if (at < d->n_steps && d->steps[at].number == number)
+        return counts(d, &d->steps[at]) ? &d->steps[at] : NULL;
+    for (uint32_t i = 0; i < d->n_steps; i++)
+        if (d->steps[i].number == number)
+            return counts(d, &d->steps[i]) ? &d->steps[i] : NULL;
+    return NULL;
+}
+
+/* By how much a device's part is over its cohort's median of the same step, and over the next slowest's; of each the
+ * median over steps, NaN of too few. */
+struct step_excess {
+    double median_ps, next_ps;
+};
+
+static struct step_excess excess_by_step(const struct rank_compare *r, uint32_t device,
+                                         enum budget_part part, struct scratch *x)
+{
+    const struct budget_device *d = &r->budget.devices[device];
+    uint32_t n_steps = 0;
+    for (uint32_t i = 0; i < d->n_steps; i++) {
+        uint32_t n = 0;
+        double next = 0;
+        const double mine = (double)d->steps[i].part_ps[part];
+        if (!counts(d, &d->steps[i]))
+            continue;
+        for (uint32_t k = 0; k < r->budget.work.n; k++) {
+            const struct budget_step *s =
+                r->rows[k].cohort == r->rows[device].cohort
+                    ? step_of(&r->budget.devices[k], d->steps[i].number, i)
+                    : NULL;
+            if (s == NULL)
+                continue;
+            x->values[n++] = (double)s->part_ps[part];
+            next = k != device ? fmax(next, (double)s->part_ps[part]) : next;
+        }
+        if (n < 3)
+            continue;
+        x->over_next[n_steps] = mine - next;
+        x->over_median[n_steps++] = mine - rank_median(x->values, n);
+    }
+    if (n_steps < LEAST_STEPS)
+        return (struct step_excess){NAN, NAN};
+    return (struct step_excess){rank_median(x->over_median, n_steps),
+                                rank_median(x->over_next, n_steps)};
+}
+
+static bool is_slow(const struct rank_compare *r, uint32_t device, size_t k, struct scratch *x)
+{
+    const struct rank_value *v = &r->rows[device].parts[own[k].part];
+    const double least = LEAST_SHARE * r->rows[device].parts[RANK_STEP].median_ps;
+    if (!v->known || r->rows[device].cohort_size < 3 || !(v->value_ps - v->median_ps >= least))
+        return false;
+    const bool stands_out = v->outlier && v->ratio >= OUTLIER_RATIO;
+    if (!stands_out && !others_wait(r, device))
+        return false;
+    const struct step_excess by_step = excess_by_step(r, device, own[k].of, x);
+    if (stands_out) /* and not in one step alone */
+        return isnan(by_step.median_ps) || by_step.median_ps >= least;
+    return by_step.next_ps >= least;
+}
+
+static bool find_straggler(struct rank_compare *r, double *values, struct arena *a)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < r->budget.work.n; i++)
+        most = r->budget.devices[i].n_steps > most ? r->budget.devices[i].n_steps : most;
+    struct scratch x = {.values = values,
+                        .over_median = ARENA_ARRAY(a, double, (size_t)most + 1),
+                        .over_next = ARENA_ARRAY(a, double, (size_t)most + 1)};
     r->straggler = UINT32_MAX;
+    if (x.over_median == NULL || x.over_next == NULL || !sum_chances(r, a))
+        return false;
     for (uint32_t i = 0; i < r->budget.work.n; i++)
         for (size_t k = 0; k < sizeof own / sizeof *own; k++) {
-            const struct rank_value *v = &r->rows[i].parts[own[k]];
-            const double excess = v->value_ps - v->median_ps;
-            if (!v->known || !v->outlier || !(v->ratio >= OUTLIER_RATIO) ||
-                excess < LEAST_SHARE * r->rows[i].parts[RANK_STEP].median_ps ||
-                (r->straggler != UINT32_MAX && excess <= r->excess_ps))
+            const struct rank_value *v = &r->rows[i].parts[own[k].part];
+            const double over = v->value_ps - v->median_ps;
+            if ((r->straggler != UINT32_MAX && over <= r->excess_ps) || !is_slow(r, i, k, &x))
                 continue;
             r->straggler = i;
-            r->culprit = own[k];
-            r->excess_ps = excess;
+            r->culprit = own[k].part;
+            r->excess_ps = over;
         }
+    return true;
 }
 
 bool rank_compare_of(const struct profile *p, struct arena *a, struct rank_compare *out,
@@ -195,6 +309,5 @@ bool rank_compare_of(const struct profile *p, struct arena *a, struct rank_compa
     for (uint32_t cohort = 0; cohort < out->n_cohorts; cohort++)
         for (uint32_t part = 0; part < RANK_PARTS; part++)
             compare(out, cohort, (enum rank_part)part, values);
-    find_straggler(out);
-    return true;
+    return find_straggler(out, values, a) || arena_full(a, e);
 }

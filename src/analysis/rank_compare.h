@@ -11,7 +11,16 @@
  * Source: Iglewicz and Hoaglin, "How to detect and handle outliers", 1993.
  *
  * In step with each other all ranks take the same time: the straggler is the one whose own part (compute,
- * copies, starved of launches) is high by a tenth and by 1 % of the step. Times: picoseconds. Everything lives in the arena. */
+ * copies, starved of launches) is high by 1 % of the step, in the median of its steps and not in one alone, and either
+ *
+ *   by a tenth and as an outlier, or
+ *   over the next slowest by 1 % of the step too, and the others wait for it: it comes last in at least half of its
+ *   collectives, more often than chance (p < 0.01 for all ranks together).
+ *
+ * What is over the next slowest is what the step would gain without it. Of many ranks that all differ a little the
+ * slowest is also last most often, and no straggler.
+ *
+ * Times: picoseconds. Everything lives in the arena. */
 #ifndef TACHO_ANALYSIS_RANK_COMPARE_H
 #define TACHO_ANALYSIS_RANK_COMPARE_H
 
@@ -54,6 +63,7 @@ struct rank_compare {
     uint32_t straggler;     /* device; UINT32_MAX: none stands out */
     enum rank_part culprit; /* the part by which it does */
     double excess_ps;       /* a step, over the median */
+    double *chance; /* Σ over its matched collectives of the chance to come last, one a device */
 };
 
 MUST_CHECK bool rank_compare_of(const struct profile *p, struct arena *a, struct rank_compare *out,

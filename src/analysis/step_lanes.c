@@ -129,16 +129,18 @@ static bool measure_stream(const struct builder *b, uint32_t line, struct extent
     return trace_cursor_ok(&c, b->err);
 }
 
-/* Whether each step begins after the one before, as they were launched. */
-static bool grows(const struct extents *x, uint32_t n)
+/* Whether each step begins after the one before, as they were launched, and not while the main stream still works on
+ * that one. */
+static bool follows(const struct extents *all, const struct extents *main, uint32_t n)
 {
-    uint64_t before = 0;
+    uint64_t begun = 0, worked = 0;
     for (uint32_t i = 0; i < n; i++) {
-        if (x->first_ps[i] == UINT64_MAX)
+        if (all->first_ps[i] == UINT64_MAX)
             continue;
-        if (x->first_ps[i] < before)
+        if (all->first_ps[i] < begun || all->first_ps[i] < worked)
             return false;
-        before = x->first_ps[i];
+        begun = all->first_ps[i];
+        worked = main->last_ps[i] > worked ? main->last_ps[i] : worked;
     }
     return true;
 }
@@ -165,8 +167,8 @@ static bool measure_device(struct builder *b, const struct trace_plane *p, struc
     return true;
 }
 
-/* What is copied ahead for a later step may start before an earlier step's kernels: then the
- * stream that is busy most tells where steps begin. */
+/* What is copied ahead for a later step starts before an earlier step's kernels, or among them: then the stream
+ * that is busy most tells where steps begin. */
 static bool gpu_lane(struct builder *b, uint32_t plane_index)
 {
     const uint32_t n = b->out->items[0].n;
@@ -177,7 +179,7 @@ static bool gpu_lane(struct builder *b, uint32_t plane_index)
     if (!new_extents(b, &all, n) || !new_extents(b, &main, n) ||
         !measure_device(b, &b->trace->planes[plane_index], &all, &main))
         return false;
-    const struct extents *x = grows(&all, n) ? &all : &main;
+    const struct extents *x = follows(&all, &main, n) ? &all : &main;
     struct step_lane *lane = add_lane(b, plane_index, STEP_MARK_LAUNCHED);
     if (lane == NULL)
         return false;

@@ -9,7 +9,8 @@
  * that the trace has:
  *
  *   marker    a TPU core's own Steps line; on the host, what the program marked (see grouping.h)
- *   launched  a GPU: the first start of work that the host launched inside its marker
+ *   launched  a GPU: the first start of work that the host launched inside its marker; of the busiest stream's work
+ *             where others run ahead into the step before (batches copied early)
  *   module    a TPU core without markers: executions of the module that took most time
  *   period    a GPU without markers: the period of its kernels (step_period.h), begun where the device
  *             idled longest

@@ -86,22 +86,30 @@ def test_streams_are_busy_as_their_kernels_are(path):
 
 
 def launched_steps(events):
-    """By device: [(number, first start, last end)] of the work whose call stands in a step's marker, by its time."""
+    """By device: {number: (first start, last end)} of the work whose call stands in a step's marker, by its time. Where
+    other streams run ahead into the work of the step before, the stream that is busy most tells the starts."""
     marks = sorted((picoseconds(e["ts"]), picoseconds(e["dur"]), int(e["name"].partition("#")[2])) for e in events
                    if e["ph"] == "X" and e["name"].startswith("ProfilerStep#") and e["cat"] != "gpu_user_annotation")
     calls = {e["args"]["correlation"]: picoseconds(e["ts"]) for e in events
              if e["ph"] == "X" and e.get("cat") in ("cuda_runtime", "cuda_driver", "Runtime", "runtime")
              and "correlation" in e.get("args", {})}
-    out = collections.defaultdict(dict)
+    streams = collections.defaultdict(lambda: collections.defaultdict(list))
     for e in events:
-        if e["ph"] != "X" or str(e.get("cat")).lower() not in WORK or e["args"].get("correlation") not in calls:
-            continue
-        at, start = calls[e["args"]["correlation"]], picoseconds(e["ts"])
-        for begin, dur, number in marks:
-            if begin <= at <= begin + dur:
-                first, last = out[e["args"]["device"]].get(number, (start, 0))
-                out[e["args"]["device"]][number] = (min(first, start), max(last, start + picoseconds(e["dur"])))
-    return marks, out
+        if e["ph"] == "X" and str(e.get("cat")).lower() in WORK + ("memcpy", "memset"):
+            start, at = picoseconds(e["ts"]), calls.get(e["args"].get("correlation"), -1)
+            numbers = [n for begin, dur, n in marks if begin <= at <= begin + dur] or [None]
+            streams[e["args"]["device"]][e["tid"]].append((numbers[0], start, start + picoseconds(e["dur"])))
+    out = {}
+    for device, of in streams.items():
+        def extents(spans):
+            return {n: (min(s for m, s, _ in spans if m == n), max(t for m, _, t in spans if m == n))
+                    for n in sorted({m for m, _, _ in spans} - {None})}
+        every = extents([span for spans in of.values() for span in spans])
+        main = extents(max(of.values(), key=lambda spans: union([(s, t) for _, s, t in spans])))
+        ahead = any(every[b][0] < max(every[a][0], main.get(a, (0, 0))[1]) for a, b in zip(every, list(every)[1:]))
+        starts = main if ahead else every
+        out[device] = {n: (starts[n][0], every[n][1]) for n in starts}
+    return marks, {device: of for device, of in out.items() if of}
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda p: str(p.relative_to(FOLDER)))

@@ -273,7 +273,7 @@ def test_of_eight_generated_cores_the_slow_one_is_named(kind, seed, straggler, t
 
 
 @needs_shared
-@pytest.mark.parametrize("dose", ["clean", "sub", "p1", "p0"])
+@pytest.mark.parametrize("dose", ["clean", "sub", "p2", "p1", "p0"])
 def test_one_slow_host_of_32(dose):
     """The step grows by less than the host's compute: a part of it was hidden."""
     values, _, parts, _ = rank_compare(SHARED / "data/diagnosis/C16" / dose)
@@ -282,7 +282,7 @@ def test_one_slow_host_of_32(dose):
         return
     truth = {c["id"]: c for c in json.loads((SHARED / "data/diagnosis/cases.json").read_text())["cases"]}[f"C16-{dose}"]
     assert (values["straggler"], values["straggler_part"]) == ("w-17 TPU 0", "compute")
-    assert values["straggler_excess_ps"] / 1e12 == pytest.approx(truth["truth_impact"]["amount"], rel=0.1)
+    assert values["straggler_excess_ps"] / 1e12 == pytest.approx(truth["truth_impact"]["amount"], rel=0.16)
     assert parts["w-17 TPU 0", "comm_wait"]["value_ps"] == 0
 
 
@@ -292,7 +292,7 @@ def test_windows_of_a_schedule(name, tmp_path):
     """The whole window of each rank cut as the schedule cuts it, by its own method."""
     sim, write = SCHEDULES[name]()
     write(sim, str(tmp_path))
-    values, _, _, windows = rank_compare(tmp_path)
+    values, ranks, _, windows = rank_compare(tmp_path)
     for rank, window in zip(sim.ranks, windows):
         budget = {k: v * 1000 for k, v in gen.budget(rank).items()}
         assert window["window_ps"] == budget["window"]
@@ -301,3 +301,30 @@ def test_windows_of_a_schedule(name, tmp_path):
                 budget["compute"], budget["comm_exposed"], budget["copy_exposed"], budget["idle"])
     if name == "four ranks":
         assert (values["straggler"], values["straggler_part"]) == ("rank 2", "compute")
+        for row, window in zip(ranks, windows):  # though batches are copied ahead on a stream of their own
+            assert row["step_ps"] == pytest.approx(window["window_ps"] / 5, rel=0.05)
+
+
+ONE_IN_EIGHT = {  # how each rank's compute is stretched, and who is to be named
+    "all alike": (lambda n, s: 1.0, None),
+    "one 3 % slower": (lambda n, s: 1.03 if n == 5 else 1.0, 5),
+    "all differ, the slowest by 0.2 % from the next": (lambda n, s: 1 + (0, 3, 9, 4, 10, 28, 26, 14)[n] / 1000, None),
+    "of them one 4 % slower": (lambda n, s: 1 + (0, 3, 9, 4, 10, 68, 26, 14)[n] / 1000, 5),
+    "one step of one is half longer": (lambda n, s: 1.5 if (n, s) == (5, 3) else 1.0, None),
+}
+
+
+@needs_shared
+@pytest.mark.parametrize("name", ONE_IN_EIGHT)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_slow_rank_is_not_the_slowest_of_many_that_differ(name, seed, tmp_path):
+    """The others wait for the slowest in any case: what counts is what the step would gain without it."""
+    factor, slow = ONE_IN_EIGHT[name]
+    program = gen.XProg("tpu", "v5e")
+    program.link = 3e12
+    gen.dense(program, 1024, 2048, 8192, 1, world=8, comm="hidden", opt=True, after=lambda p, g: p.reduce_all(
+        g[0][0], "metrics", 8, shape=gen.Shape(gen.F32, (1024,)), latency=30000))
+    sim = gen.xla_sim(seed, program, world=8, hosts=lambda n: f"w-{n}", factor=factor)
+    gen.xspace_writer()(sim, str(tmp_path))
+    values, _, _, _ = rank_compare(tmp_path)
+    assert values["straggler"] == (None if slow is None else f"w-{slow} TPU 0")
