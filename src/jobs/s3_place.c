@@ -225,13 +225,17 @@ static bool want_lock(struct bring *b, struct want *it, struct err *e)
 
 static bool fits(const struct bring *b, struct err *e)
 {
-    uint64_t n_bytes = 0;
-    for (uint32_t i = 0; i < b->n_wants; i++)
-        n_bytes += b->wants[i].object.size_bytes;
-    if (n_bytes <= b->w->most_bytes)
+    uint64_t left = b->w->most_bytes;
+    uint32_t n = 0;
+    while (n < b->n_wants && b->wants[n].object.size_bytes <= left)
+        left -= b->wants[n++].object.size_bytes;
+    if (n == b->n_wants)
         return true;
-    err_set(e, ERR_LIMIT, "%llu bytes in S3, and the cache may hold %llu",
-            (unsigned long long)n_bytes, (unsigned long long)b->w->most_bytes);
+    const struct want *it = &b->wants[n];
+    err_set(e, ERR_LIMIT,
+            "the %llu bytes of 's3://%.*s/%.*s' do not fit into the cache: %llu of %llu are left",
+            (unsigned long long)it->object.size_bytes, STR_ARG(it->name.bucket),
+            STR_ARG(it->name.key), (unsigned long long)left, (unsigned long long)b->w->most_bytes);
     return err_hint(e, "s3_cache (TACHO_S3_CACHE) is its size");
 }
 

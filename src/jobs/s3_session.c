@@ -7,6 +7,8 @@
 #include "base/limits.h"
 #include "format/profile_open.h"
 
+#define N_PAGES_MAX 2000
+
 static str folder_of(str key)
 {
     return str_sub(key, 0, key.n - path_base(key).n);
@@ -120,15 +122,15 @@ static bool list_all(const struct s3_access *s, const struct s3_name *name, stru
     bool ok = true;
     arena_init(&pages[0], "page of S3", LIMIT_ARENA_REQUEST_BYTES);
     arena_init(&pages[1], "page of S3", LIMIT_ARENA_REQUEST_BYTES);
-    for (unsigned i = 0; ok && page.is_cut; i = 1 - i) {
+    for (unsigned i = 0, n_pages = 0; ok && page.is_cut; i = 1 - i) {
         arena_release(&pages[i]);
         ok = s3_list(s, name, page.next, &pages[i], &page, e) &&
              keep_page(&page, a, items, n, &capacity, e);
         *n_seen += ok ? page.n : 0;
-        if (ok && page.is_cut && *n_seen >= LIMIT_S3_LISTED_KEYS) {
-            err_set(e, ERR_LIMIT, "more than %llu objects lie below 's3://%.*s/%.*s'",
-                    (unsigned long long)LIMIT_S3_LISTED_KEYS, STR_ARG(name->bucket),
-                    STR_ARG(name->key));
+        /* empty pages too must come to an end */
+        if (ok && page.is_cut && (*n_seen >= LIMIT_S3_LISTED_KEYS || ++n_pages >= N_PAGES_MAX)) {
+            err_set(e, ERR_LIMIT, "more than %u objects in %u pages lie below 's3://%.*s/%.*s'",
+                    *n_seen, n_pages, STR_ARG(name->bucket), STR_ARG(name->key));
             ok = err_hint(e, "name the folder of the session");
         }
     }

@@ -259,7 +259,9 @@ static void call_init(struct call *c, const struct s3_access *s, const struct s3
     c->aws = (struct http_aws){s->region, s->key, s->secret, s->session_token};
     c->q = (struct http_request){.headers = content,
                                  .timeout_ms = WHOLE_MS,
-                                 .idle_ms = s->stall_ms == 0 ? STALL_MS_DEFAULT : s->stall_ms,
+                                 .idle_ms = s->stall_ms == 0     ? STALL_MS_DEFAULT
+                                            : s->stall_ms < 1000 ? 1000
+                                                                 : s->stall_ms,
                                  .is_foreign = true,
                                  .ca_file = s->ca_file,
                                  .aws = s->key[0] == '\0' ? NULL : &c->aws};

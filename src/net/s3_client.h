@@ -24,7 +24,7 @@ struct s3_access {        /* borrowed text */
     const char *region;
     const char *key, *secret, *session_token; /* key "": unsigned; session_token "": none */
     const char *ca_file; /* certificates that https is believed by; NULL: the system's */
-    uint64_t stall_ms;   /* without a byte: tried again, of 1 s and more */
+    uint64_t stall_ms;   /* without a byte: tried again; 1 s at least, 0 = 30 s */
     unsigned n_tries;    /* of one request; 0 = 6 */
 };
 

@@ -188,15 +188,17 @@ static void batch_range(void *arg, size_t i)
 
 /* ---- files ---- */
 
-/* All of its room now: a full disk is said before hours of fetching. */
+/* All of its room now: a full disk is said before hours of fetching, and not filled up for it. */
 static bool make_room(const struct part *p, struct err *e)
 {
     const off_t n = (off_t)p->file->object.size_bytes;
-    if (ftruncate(p->fd, n) != 0)
-        return err_sys(e, "cannot make room for %lld bytes at '%s'", (long long)n, p->path);
-    if (n > 0 && fallocate(p->fd, 0, 0, n) != 0 && errno != EOPNOTSUPP && errno != ENOSYS)
-        return err_sys(e, "cannot make room for %lld bytes at '%s'", (long long)n, p->path);
-    return true;
+    if (ftruncate(p->fd, n) == 0 &&
+        (n == 0 || fallocate(p->fd, 0, 0, n) == 0 || errno == EOPNOTSUPP || errno == ENOSYS))
+        return true;
+    err_sys(e, "cannot make room for %lld bytes at '%s'", (long long)n, p->path);
+    unlink(p->path);
+    unlink(p->map_path);
+    return false;
 }
 
 static bool part_open(struct fetch *f, struct part *p, const struct s3_fetch_file *file,
