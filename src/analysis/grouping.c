@@ -10,7 +10,6 @@ struct builder {
     struct causes causes;
     uint32_t *stack; /* work list of nodes */
     uint32_t n_stack, stack_capacity;
-    uint32_t *seen; /* of each node: the search that came by last */
     uint32_t n_searches;
 };
 
@@ -56,11 +55,6 @@ static uint32_t edge_to(const struct grouping *g, uint32_t node)
     return low;
 }
 
-static struct cause_node *node_at(const struct builder *b, uint32_t node)
-{
-    return cause_node_at(&b->causes, node);
-}
-
 static bool push_work(struct builder *b, uint32_t node)
 {
     if (!ARENA_PUSH(b->causes.scratch, b->stack, b->n_stack, b->stack_capacity))
@@ -74,20 +68,21 @@ static bool push_work(struct builder *b, uint32_t node)
 static bool spread_subtree(struct builder *b, uint32_t top, int32_t group)
 {
     const struct grouping *g = b->causes.out;
-    const uint32_t end = node_at(b, top)->subtree_end;
+    const uint32_t end = cause_subtree_end(&b->causes, top);
     uint32_t edge = edge_from(g, top);
     for (uint32_t i = top; i < end;) {
-        struct cause_node *node = node_at(b, i);
-        const bool inside = i == top || node->parent != GROUP_NO_NODE; /* else asynchronous */
-        if (node->group != GROUP_NONE || !inside) {
-            i = node->subtree_end;
+        int32_t *const own = cause_group(&b->causes, i);
+        const bool inside =
+            i == top || cause_parent(&b->causes, i) != GROUP_NO_NODE; /* else asynchronous */
+        if (*own != GROUP_NONE || !inside) {
+            i = cause_subtree_end(&b->causes, i);
             continue;
         }
-        node->group = group;
+        *own = group;
         while (edge < g->n_edges && g->down[edge].from < i)
             edge++;
         for (; edge < g->n_edges && g->down[edge].from == i; edge++)
-            if (node_at(b, g->down[edge].to)->group == GROUP_NONE &&
+            if (*cause_group(&b->causes, g->down[edge].to) == GROUP_NONE &&
                 !push_work(b, g->down[edge].to))
                 return false;
         i++;
@@ -109,10 +104,10 @@ static bool spread(struct builder *b, uint32_t root, int32_t group)
 /* Lists a node for the search at hand, unless it was, or is known to have no such root above. */
 static bool look_at(struct builder *b, uint32_t node, int32_t level, uint32_t root)
 {
-    if (b->seen[node] == b->n_searches || (node_at(b, node)->clear_level == level &&
-                                           node_at(b, node)->level != level && node != root))
+    struct cause_mark *m = cause_mark(&b->causes, node);
+    if (m->seen == b->n_searches || (m->clear_level == level && m->level != level && node != root))
         return true;
-    b->seen[node] = b->n_searches;
+    m->seen = b->n_searches;
     return push_work(b, node);
 }
 
@@ -127,15 +122,15 @@ static bool has_root_above(struct builder *b, uint32_t root, int32_t level, bool
     bool ok = look_at(b, root, level, root);
     for (uint32_t i = 0; ok && i < b->n_stack && !*found; i++) {
         const uint32_t at = b->stack[i];
-        const struct cause_node *node = node_at(b, at);
-        *found = at != root && node->level == level;
-        if (node->parent != GROUP_NO_NODE)
-            ok = look_at(b, node->parent, level, root);
+        const uint32_t parent = cause_parent(&b->causes, at);
+        *found = at != root && cause_mark(&b->causes, at)->level == level;
+        if (parent != GROUP_NO_NODE)
+            ok = look_at(b, parent, level, root);
         for (uint32_t k = edge_to(g, at); ok && k < g->n_edges && g->up[k].to == at; k++)
             ok = look_at(b, g->up[k].from, level, root);
     }
     for (uint32_t i = 0; ok && !*found && i < b->n_stack; i++)
-        node_at(b, b->stack[i])->clear_level = level;
+        cause_mark(&b->causes, b->stack[i])->clear_level = level;
     return ok;
 }
 
@@ -154,18 +149,15 @@ static int by_root(const void *x, const void *y)
 static bool group_roots(struct builder *b)
 {
     struct grouping *g = b->causes.out;
-    b->seen = ARENA_ARRAY(b->causes.scratch, uint32_t, (size_t)g->n_nodes + g->n_hubs);
-    if (b->seen == NULL && g->n_nodes > 0)
-        return arena_full(b->causes.scratch, b->causes.err);
     if (g->n_roots > 1)
         qsort(g->roots, g->n_roots, sizeof *g->roots, by_root);
     for (uint32_t i = 0; i < g->n_roots; i++) {
         struct group_root *r = &g->roots[i];
         const uint32_t node = g->first_node[r->line_index] + (uint32_t)r->event_index;
         bool above;
-        if (node_at(b, node)->group != GROUP_NONE)
+        if (*cause_group(&b->causes, node) != GROUP_NONE)
             continue;
-        if (!has_root_above(b, node, node_at(b, node)->level, &above))
+        if (!has_root_above(b, node, cause_mark(&b->causes, node)->level, &above))
             return false;
         if (above)
             continue;
@@ -204,12 +196,12 @@ static void group_device_steps(struct builder *b)
     uint32_t most = 0;
     for (uint32_t l = 0; l < t->n_lines; l++)
         for (uint64_t i = 0; is_core_line(b, l) && i < t->lines[l].n_events; i++)
-            if (b->causes.nodes[g->first_node[l] + i].group != GROUP_NONE)
+            if (b->causes.groups[g->first_node[l] + i] != GROUP_NONE)
                 return;
     for (uint32_t l = 0; l < t->n_lines; l++) {
         const uint32_t n = is_core_line(b, l) ? (uint32_t)t->lines[l].n_events : 0;
         for (uint32_t i = 0; i < n; i++)
-            b->causes.nodes[g->first_node[l] + i].group = (int32_t)(g->n_groups + i);
+            b->causes.groups[g->first_node[l] + i] = (int32_t)(g->n_groups + i);
         most = n > most ? n : most;
     }
     g->n_groups += most;
@@ -223,19 +215,16 @@ static bool keep_groups(const struct builder *b)
     for (uint32_t l = 0; l < t->n_lines; l++) {
         const uint64_t n = t->lines[l].n_events;
         const uint32_t *launches = g->launch_of_line[l];
-        if ((g->first_node[l] == GROUP_NO_NODE && launches == NULL) || n == 0)
+        if (g->first_node[l] != GROUP_NO_NODE && n > 0)
+            g->of_line[l] = b->causes.groups + g->first_node[l];
+        if (launches == NULL || n == 0)
             continue;
         int32_t *groups = ARENA_ARRAY(b->causes.arena, int32_t, n);
         if (groups == NULL)
             return arena_full(b->causes.arena, b->causes.err);
-        for (uint64_t i = 0; i < n; i++) {
-            if (launches == NULL)
-                groups[i] = b->causes.nodes[g->first_node[l] + i].group;
-            else
-                groups[i] = launches[i] == GROUP_NO_LAUNCH
-                                ? GROUP_NONE
-                                : b->causes.nodes[g->launches[launches[i]]].group;
-        }
+        for (uint64_t i = 0; i < n; i++)
+            groups[i] = launches[i] == GROUP_NO_LAUNCH ? GROUP_NONE
+                                                       : b->causes.groups[g->launches[launches[i]]];
         g->of_line[l] = groups;
     }
     return true;

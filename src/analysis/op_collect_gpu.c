@@ -30,10 +30,10 @@ struct collector {
     struct op_graphs graphs;         /* of the device at hand */
     int64_t last_graph;              /* of the event before, on the line */
     bool has_last_graph;
-    struct memo matrix_units;   /* whether a kernel uses them */
-    uint64_t first_ps, last_ps; /* of the device at hand */
-    struct spans named, other;  /* what it ran: operations, and what names none */
-    struct arena intervals;
+    struct memo matrix_units;      /* whether a kernel uses them */
+    uint64_t first_ps, last_ps;    /* of the device at hand */
+    struct span_list named, other; /* what it ran: operations, and what names none */
+    struct arena launched;         /* graphs of the device at hand */
     struct arena scratch;
     struct arena names; /* the text of run */
     struct arena_mark names_empty;
@@ -313,27 +313,27 @@ static bool collect_event(struct collector *c, uint32_t line_index,
                                                     full_name, uses_matrix_units(c, line, ev));
 }
 
-static bool measure(struct collector *c, const struct trace_event *ev, bool named)
+static void measure(struct collector *c, const struct trace_event *ev, bool named)
 {
     const uint64_t end = ev->start_ps + ev->dur_ps;
     if (ev->num_occurrences > 0)
-        return true; /* has no place in time */
+        return; /* has no place in time */
     c->first_ps = ev->start_ps < c->first_ps ? ev->start_ps : c->first_ps;
     c->last_ps = end > c->last_ps ? end : c->last_ps;
-    return spans_add(named ? &c->named : &c->other, &c->intervals, ev->start_ps, end) ||
-           arena_full(&c->intervals, c->err);
+    span_list_add(named ? &c->named : &c->other, ev->start_ps, end);
 }
 
 static void add_busy(struct collector *c)
 {
-    spans_close(&c->named);
-    spans_close(&c->other);
-    const uint64_t named = spans_within(&c->named, 0, UINT64_MAX);
-    uint64_t alone = spans_within(&c->other, 0, UINT64_MAX);
-    for (uint32_t i = 0; i < c->other.n; i++)
-        alone -= spans_within(&c->named, c->other.items[i].begin_ps, c->other.items[i].end_ps);
+    const struct spans operations = span_list_close(&c->named), rest = span_list_close(&c->other);
+    const uint64_t named = spans_within(&operations, 0, UINT64_MAX);
+    uint64_t alone = spans_within(&rest, 0, UINT64_MAX);
+    for (uint32_t i = 0; i < rest.n; i++)
+        alone -= spans_within(&operations, rest.items[i].begin_ps, rest.items[i].end_ps);
     c->db->named_ps = op_add(c->db->named_ps, named);
     c->db->busy_ps = op_add(c->db->busy_ps, named + alone);
+    span_list_release(&c->named);
+    span_list_release(&c->other);
 }
 
 static bool collect_line(struct collector *c, uint32_t line_index)
@@ -347,7 +347,8 @@ static bool collect_line(struct collector *c, uint32_t line_index)
     for (trace_cursor_init_work(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);) {
         const struct arena_mark mark = arena_mark(&c->scratch);
         bool named = true;
-        ok = collect_event(c, line_index, &cursor, &p, &named) && measure(c, &cursor.event, named);
+        ok = collect_event(c, line_index, &cursor, &p, &named);
+        measure(c, &cursor.event, named);
         arena_reset(&c->scratch, mark);
     }
     trace_cursor_release(&cursor);
@@ -357,21 +358,23 @@ static bool collect_line(struct collector *c, uint32_t line_index)
 
 static bool collect_plane(struct collector *c, const struct trace_plane *p)
 {
-    const struct arena_mark no_intervals = arena_mark(&c->intervals);
+    const struct arena_mark no_graphs = arena_mark(&c->launched);
     bool ok = true;
-    c->named = c->other = (struct spans){0};
-    c->graphs = (struct op_graphs){.arena = &c->intervals};
+    c->graphs = (struct op_graphs){.arena = &c->launched};
     c->first_ps = UINT64_MAX;
     c->last_ps = 0;
     for (uint32_t l = p->first_line; ok && l < p->first_line + p->n_lines; l++)
-        if (spans_is_work_line(c->trace, l))
+        if (spans_is_work_line(c->trace, l)) {
             ok = collect_line(c, l);
+            span_list_fold(&c->named);
+            span_list_fold(&c->other);
+        }
     ok = ok && add_launches(c);
     op_graphs_release(&c->graphs);
     if (c->last_ps > c->first_ps)
         c->db->total_ps += c->last_ps - c->first_ps;
     add_busy(c);
-    arena_reset(&c->intervals, no_intervals);
+    arena_reset(&c->launched, no_graphs);
     return ok;
 }
 
@@ -381,7 +384,7 @@ bool op_collect_gpu(struct op_db *db, const struct trace *t, const struct groupi
     struct collector c = {.db = db, .trace = t, .err = e, .grouping = g};
     arena_init(&c.scratch, "operations", 0);
     arena_init(&c.names, "operation names", 0);
-    arena_init(&c.intervals, "intervals of a device", LIMIT_ARENA_TOOL_BYTES);
+    arena_init(&c.launched, "graphs of a device", LIMIT_ARENA_TOOL_BYTES);
     c.names_empty = arena_mark(&c.names);
     bool ok = torch_launches_of(&c.operators, t, g, db->arena, e);
     for (uint32_t i = 0; ok && i < t->n_planes; i++)
@@ -391,6 +394,6 @@ bool op_collect_gpu(struct op_db *db, const struct trace *t, const struct groupi
     memo_release(&c.matrix_units);
     arena_release(&c.scratch);
     arena_release(&c.names);
-    arena_release(&c.intervals);
+    arena_release(&c.launched);
     return ok;
 }

@@ -7,6 +7,8 @@
 #include "analysis/op_metrics.h"
 #include "model/trace_pick.h"
 
+#define FOLD_LEAST 65536 /* intervals */
+
 struct collector {
     const struct trace *trace;
     struct arena *arena;
@@ -281,8 +283,19 @@ static uint8_t core_part_at(struct collector *c, uint32_t line_index, const stru
 
 struct spans span_list_close(struct span_list *l)
 {
-    l->n = intervals_close(l->items, l->n);
+    l->n = l->n_joined = intervals_close(l->items, l->n);
     return (struct spans){l->items, l->n, l->capacity};
+}
+
+void span_list_fold(struct span_list *l)
+{
+    const uint32_t added = l->n - l->n_joined;
+    if (added < FOLD_LEAST || added < l->n_joined / 4)
+        return;
+    span_list_close(l);
+    l->capacity = l->n + 1;
+    l->items = realloc(l->items, l->capacity * sizeof *l->items);
+    must(l->items != NULL);
 }
 
 /* Tells of the core at hand, and forgets it. */
@@ -295,9 +308,10 @@ static void end_core(struct collector *c, uint32_t plane_index)
         c->out->has_infeed = c->out->has_input = true;
     if (c->on_core != NULL)
         c->on_core(c->ctx, &core);
-    c->any.n = 0;
+    c->any.n = c->any.n_joined = 0;
     for (uint32_t i = 0; i < CORE_PARTS; i++)
-        c->parts[i].n = 0;
+        c->parts[i].n = c->parts[i].n_joined = 0;
+    span_list_fold(&c->work);
 }
 
 static void add_operation(struct collector *c, uint32_t line_index, const struct trace_event *ev)
@@ -328,23 +342,32 @@ static bool add_core(struct collector *c, uint32_t line_index)
 
 enum { NO_INPUT = 1, IS_INPUT };
 
+static void add_kernel(struct collector *c, const struct trace_line *line,
+                       const struct trace_event *ev)
+{
+    if (!has_place(ev))
+        return;
+    uint8_t *known = memo_at(&c->names, c->trace, line, ev);
+    if (*known == 0) {
+        const str name = trace_event_name(c->trace, line, ev);
+        *known = str_starts(name, S("MemcpyH2D")) || str_starts(name, S("MemcpyHtoD"))
+                     ? IS_INPUT /* both spellings are in use */
+                     : NO_INPUT;
+    }
+    add_work(c, ev, *known == IS_INPUT);
+}
+
 static bool add_stream(struct collector *c, uint32_t line_index)
 {
-    const struct trace_line *line = &c->trace->lines[line_index];
     struct trace_cursor cursor;
-    for (trace_cursor_init_work(&cursor, c->trace, line_index); trace_cursor_next(&cursor);) {
-        if (!has_place(&cursor.event))
-            continue;
-        uint8_t *known = memo_at(&c->names, c->trace, line, &cursor.event);
-        if (*known == 0) {
-            const str name = trace_event_name(c->trace, line, &cursor.event);
-            *known = str_starts(name, S("MemcpyH2D")) || str_starts(name, S("MemcpyHtoD"))
-                         ? IS_INPUT /* both spellings are in use */
-                         : NO_INPUT;
-        }
-        add_work(c, &cursor.event, *known == IS_INPUT);
-    }
-    trace_cursor_release(&cursor);
+    const struct trace_event *events;
+    trace_cursor_init_work(&cursor, c->trace, line_index);
+    trace_cursor_leave_src(&cursor);
+    for (uint32_t n; (n = trace_cursor_take(&cursor, &events)) > 0;)
+        for (uint32_t i = 0; i < n; i++)
+            add_kernel(c, &c->trace->lines[line_index], &events[i]);
+    span_list_fold(&c->work);
+    span_list_fold(&c->copies);
     return trace_cursor_ok(&cursor, c->err);
 }
 
@@ -408,6 +431,8 @@ static bool add_thread(struct collector *c, uint32_t line_index)
         span_list_add(&c->waits, waits.items[i].begin_ps, waits.items[i].end_ps);
     }
     span_list_release(&waits);
+    span_list_fold(&c->work);
+    span_list_fold(&c->waits);
     return ok && trace_cursor_ok(&cursor, c->err);
 }
 

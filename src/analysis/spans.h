@@ -64,7 +64,10 @@ void spans_close(struct spans *s);
 struct span_list {
     struct interval *items; /* owned */
     uint32_t n, capacity;
+    uint32_t n_joined; /* of them: the first ones, sorted and joined */
 };
+/* Joins what was added where that is worth it, say at the end of a line: what lines do at the same time is kept once. */
+void span_list_fold(struct span_list *l);
 void span_list_add(struct span_list *l, uint64_t begin_ps, uint64_t end_ps);
 /* Sorts and joins what was added. The answer borrows the list. */
 struct spans span_list_close(struct span_list *l);

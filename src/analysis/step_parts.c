@@ -17,18 +17,33 @@ struct group {
     bool has_marker;
 };
 
+struct event_range { /* of a line */
+    uint64_t from, to;
+};
+
+/* The steps are split some at a time, so that memory is that of the intervals of a few: these groups, and where on
+ * each line their events stand. Lines are nearly in the order of the groups, so ranges overlap little. */
+struct batch {
+    uint32_t first_group, end_group;
+    struct event_range *ranges; /* [lines] */
+};
+#define BATCH_EVENTS (UINT32_C(1) << 20)
+
 struct splitter {
     const struct trace *trace;
     struct arena *arena;   /* of the result */
     struct arena *scratch; /* until the steps are split */
     struct err *err;
     const struct grouping *grouping;
-    struct group *groups;
     const uint32_t *planes; /* of the devices */
     uint32_t n_devices;
+    struct batch *batches;
+    uint32_t n_batches, batches_capacity;
+    const struct batch *batch; /* at hand; its: */
+    struct group *groups;
     struct work **works;   /* by group, then device; NULL: it did nothing in that step */
     struct spans cpu_work; /* without devices: in which operations of XLA:CPU ran */
-    struct span_list all;  /* of the step at hand */
+    struct span_list all, more, joined; /* of the step at hand: classes so far, one class, both */
     struct memo kernels, host;
 };
 
@@ -74,15 +89,32 @@ static void widen(struct interval *on, const struct trace_event *ev)
     on->end_ps = end > on->end_ps ? end : on->end_ps;
 }
 
-static struct group *group_of(struct splitter *s, int32_t id)
+static bool is_at_hand(const struct splitter *s, int32_t group)
 {
-    must(id >= 0 && (uint32_t)id < s->grouping->n_groups && s->groups != NULL);
-    return &s->groups[id];
+    return group >= 0 && (uint32_t)group >= s->batch->first_group &&
+           (uint32_t)group < s->batch->end_group;
+}
+
+static struct group *group_of(const struct splitter *s, uint32_t group)
+{
+    return &s->groups[group - s->batch->first_group];
 }
 
 static struct work **works_of(const struct splitter *s, uint32_t group)
 {
-    return &s->works[(size_t)group * s->n_devices];
+    return &s->works[(size_t)(group - s->batch->first_group) * s->n_devices];
+}
+
+/* The events of the batch at hand, and few others. False: there are none. */
+static bool begin_line(const struct splitter *s, uint32_t line, struct trace_cursor *c)
+{
+    const struct event_range range = s->batch->ranges[line];
+    if (range.from >= range.to)
+        return false;
+    trace_cursor_init_work(c, s->trace, line);
+    trace_cursor_leave_src(c);
+    trace_cursor_skip(c, range.from);
+    return true;
 }
 
 static bool add_kernel(struct splitter *s, uint32_t device, uint32_t line, uint32_t group,
@@ -103,14 +135,17 @@ static bool add_kernel(struct splitter *s, uint32_t device, uint32_t line, uint3
 static bool add_stream(struct splitter *s, uint32_t device, uint32_t line)
 {
     struct trace_cursor c;
+    const struct trace_event *events;
     bool ok = true;
-    for (trace_cursor_init_work(&c, s->trace, line); ok && trace_cursor_next(&c);) {
-        const int32_t group = group_at(s->grouping, line, c.index);
-        if (group == GROUP_NONE)
-            continue;
-        must(group >= 0 && (uint32_t)group < s->grouping->n_groups);
-        ok = add_kernel(s, device, line, (uint32_t)group, &c.event);
-    }
+    if (!begin_line(s, line, &c))
+        return true;
+    for (uint32_t n;
+         ok && c.index + 1 < s->batch->ranges[line].to && (n = trace_cursor_take(&c, &events)) > 0;)
+        for (uint32_t i = 0; ok && i < n; i++) {
+            const int32_t group = group_at(s->grouping, line, c.index + 1 - n + i);
+            if (is_at_hand(s, group))
+                ok = add_kernel(s, device, line, (uint32_t)group, &events[i]);
+        }
     trace_cursor_release(&c);
     return ok && trace_cursor_ok(&c, s->err);
 }
@@ -142,34 +177,29 @@ static enum step_class class_of_host(str name)
     return str_starts(name, S("IteratorGetNext")) ? STEP_WAIT_INPUT : STEP_HOST;
 }
 
-static bool add_host_event(struct splitter *s, uint32_t line, const struct trace_cursor *c,
-                           struct trace_picker *p)
+static void add_host_event(struct splitter *s, uint32_t line, uint64_t index,
+                           const struct trace_event *ev, bool launches)
 {
     const struct trace_line *l = &s->trace->lines[line];
-    const int32_t group = group_at(s->grouping, line, c->index);
-    if (group == GROUP_NONE)
-        return true;
-    struct group *g = group_of(s, group);
+    const int32_t group = group_at(s->grouping, line, index);
+    if (!is_at_hand(s, group))
+        return;
+    struct group *g = group_of(s, (uint32_t)group);
     const struct group_root *root = grouping_root(s->grouping, group);
-    if (root != NULL && root->line_index == line && root->event_index == c->index) {
-        g->marker = (struct interval){c->event.start_ps, c->event.start_ps + c->event.dur_ps};
+    if (root != NULL && root->line_index == line && root->event_index == index) {
+        g->marker = (struct interval){ev->start_ps, ev->start_ps + ev->dur_ps};
         g->has_marker = true;
-        return true;
+        return;
     }
-    uint8_t *known = memo_at(&s->host, s->trace, l, &c->event);
+    uint8_t *known = memo_at(&s->host, s->trace, l, ev);
     if (*known == 0)
-        *known = (uint8_t)(1 + class_of_host(trace_event_name(s->trace, l, &c->event)));
+        *known = (uint8_t)(1 + class_of_host(trace_event_name(s->trace, l, ev)));
     enum step_class class = (enum step_class)(*known - 1);
     if (class == STEP_CLASSES)
-        return true;
-    if (s->n_devices > 0 && class != STEP_H2D) {
-        if (!trace_pick(p, &c->event, s->err))
-            return false;
-        if (p->values[0].type != TRACE_STAT_NONE)
-            class = STEP_LAUNCH;
-    }
-    add(&g->host[class], &c->event);
-    return true;
+        return;
+    if (s->n_devices > 0 && class != STEP_H2D && launches)
+        class = STEP_LAUNCH;
+    add(&g->host[class], ev);
 }
 
 static bool add_thread(struct splitter *s, uint32_t line)
@@ -177,11 +207,19 @@ static bool add_thread(struct splitter *s, uint32_t line)
     static const str launched = STR_INIT("correlation_id");
     struct trace_cursor c;
     struct trace_picker p;
+    struct trace_numbers ids;
+    const struct trace_event *events;
     bool ok = true;
+    if (!begin_line(s, line, &c))
+        return true;
     trace_picker_init(&p, s->trace, line, &launched, 1);
     trace_picker_follow(&p, &c);
-    for (trace_cursor_init(&c, s->trace, line); ok && trace_cursor_next(&c);)
-        ok = add_host_event(s, line, &c, &p);
+    for (uint32_t n; ok && c.index + 1 < s->batch->ranges[line].to &&
+                     (n = trace_cursor_take(&c, &events)) > 0;) {
+        ok = trace_pick_numbers(&p, events, n, &ids, s->err);
+        for (uint32_t i = 0; ok && i < n; i++)
+            add_host_event(s, line, c.index + 1 - n + i, &events[i], trace_numbers_has(&ids, i));
+    }
     trace_cursor_release(&c);
     trace_picker_release(&p);
     return ok && trace_cursor_ok(&c, s->err);
@@ -203,28 +241,51 @@ static void join_within(struct span_list *all, const struct spans *more, struct 
     }
 }
 
+/* Joins `more` into `all`, both closed; answers how much of the union lies within. */
+static uint64_t unite(struct splitter *s, struct interval in)
+{
+    const struct span_list *const a = &s->all, *const b = &s->more;
+    struct span_list *const to = &s->joined;
+    uint64_t within = 0;
+    to->n = 0;
+    for (uint32_t i = 0, k = 0; i < a->n || k < b->n;) {
+        const bool first = k >= b->n || (i < a->n && a->items[i].begin_ps <= b->items[k].begin_ps);
+        const struct interval *const next = first ? &a->items[i++] : &b->items[k++];
+        span_list_add(to, next->begin_ps, next->end_ps);
+    }
+    for (uint32_t i = 0; i < to->n; i++) {
+        const struct interval *const x = &to->items[i];
+        const uint64_t begin = x->begin_ps > in.begin_ps ? x->begin_ps : in.begin_ps;
+        const uint64_t end = x->end_ps < in.end_ps ? x->end_ps : in.end_ps;
+        within += end > begin ? end - begin : 0;
+    }
+    const struct span_list swap = s->all;
+    s->all = s->joined;
+    s->joined = swap;
+    return within;
+}
+
 /* The union grows by one class after the other: what each adds is its own. Of the devices, one or
  * all count. */
 static void split(struct splitter *s, const struct group *g, struct work *const *works, uint32_t n,
                   struct interval in, uint64_t class_ps[STEP_CLASSES], uint64_t *other_ps)
 {
-    struct span_list *const all = &s->all;
+    struct span_list *const more = &s->more;
     uint64_t before = 0;
-    all->n = 0;
+    s->all.n = 0;
     for (uint32_t class = 0; class < STEP_CLASSES; class ++) {
-        const uint64_t had = all->n == 0 ? 0 : all->items[all->n - 1].end_ps;
-        const uint32_t n_before = all->n;
-        join(all, &g->host[class]);
+        more->n = 0;
+        join(more, &g->host[class]);
         if (class == STEP_COMPUTE_32)
-            join_within(all, &s->cpu_work, in);
+            join_within(more, &s->cpu_work, in);
         for (uint32_t i = 0; i < n; i++)
             if (works[i] != NULL)
-                join(all, &works[i]->classes[class]);
+                join(more, &works[i]->classes[class]);
         class_ps[class] = 0;
-        if (all->n == n_before && (n_before == 0 || all->items[all->n - 1].end_ps == had))
-            continue; /* nothing came */
-        const struct spans closed = span_list_close(all);
-        const uint64_t within = spans_within(&closed, in.begin_ps, in.end_ps);
+        if (more->n == 0)
+            continue;
+        span_list_close(more);
+        const uint64_t within = unite(s, in);
         class_ps[class] = within - before;
         before = within;
     }
@@ -256,11 +317,8 @@ static bool split_devices(struct splitter *s, const struct group *g, struct work
 
 static bool write_steps(struct splitter *s, struct steps_parts *out)
 {
-    out->items = ARENA_ARRAY(s->arena, struct step_parts, s->grouping->n_groups);
-    if (out->items == NULL && s->grouping->n_groups > 0)
-        return arena_full(s->arena, s->err);
-    for (uint32_t i = 0; i < s->grouping->n_groups; i++) {
-        const struct group *g = &s->groups[i];
+    for (uint32_t i = s->batch->first_group; i < s->batch->end_group; i++) {
+        const struct group *g = group_of(s, i);
         const struct group_root *root = grouping_root(s->grouping, (int32_t)i);
         if (!g->has_marker || root == NULL)
             continue;
@@ -286,26 +344,85 @@ static bool find_devices(struct splitter *s)
 {
     const struct trace *t = s->trace;
     uint32_t *planes = ARENA_ARRAY(s->scratch, uint32_t, t->n_planes);
-    bool ok = planes != NULL || t->n_planes == 0;
-    for (uint32_t i = 0; ok && i < t->n_planes; i++)
+    if (planes == NULL && t->n_planes > 0)
+        return arena_full(s->scratch, s->err);
+    for (uint32_t i = 0; i < t->n_planes; i++)
         if (t->planes[i].kind == TRACE_PLANE_GPU)
             planes[s->n_devices++] = i;
     s->planes = planes;
-    const size_t n = (size_t)s->grouping->n_groups * s->n_devices;
-    s->groups = ARENA_ARRAY(s->scratch, struct group, s->grouping->n_groups);
-    s->works = ARENA_ARRAY(s->scratch, struct work *, n);
-    ok = ok && (s->groups != NULL || s->grouping->n_groups == 0) && (s->works != NULL || n == 0);
-    return ok || arena_full(s->scratch, s->err);
+    return true;
 }
 
+static bool takes_part(const struct splitter *s, uint32_t line)
+{
+    const struct trace *t = s->trace;
+    const enum trace_plane_kind kind = t->planes[t->lines[line].plane_index].kind;
+    return s->grouping->of_line[line] != NULL &&
+           (kind == TRACE_PLANE_HOST ||
+            (kind == TRACE_PLANE_GPU && !spans_is_derived(t->lines[line].name)));
+}
+
+/* Groups that follow each other, of BATCH_EVENTS events and fewer where a group has not more. */
+static bool cut_batches(struct splitter *s, const uint32_t *n_events, uint32_t *batch_of)
+{
+    uint64_t n = 0;
+    for (uint32_t g = 0; g < s->grouping->n_groups; g++) {
+        if (s->n_batches == 0 || n + n_events[g] > BATCH_EVENTS) {
+            if (!ARENA_PUSH(s->scratch, s->batches, s->n_batches, s->batches_capacity))
+                return arena_full(s->scratch, s->err);
+            struct batch *b = &s->batches[s->n_batches - 1];
+            *b = (struct batch){.first_group = g,
+                                .ranges =
+                                    ARENA_ARRAY(s->scratch, struct event_range, s->trace->n_lines)};
+            if (b->ranges == NULL && s->trace->n_lines > 0)
+                return arena_full(s->scratch, s->err);
+            n = 0;
+        }
+        n += n_events[g];
+        batch_of[g] = s->n_batches - 1;
+        s->batches[s->n_batches - 1].end_group = g + 1;
+    }
+    return true;
+}
+
+static bool find_batches(struct splitter *s)
+{
+    const struct trace *t = s->trace;
+    const uint32_t n_groups = s->grouping->n_groups;
+    uint32_t *n_events = ARENA_ARRAY(s->scratch, uint32_t, n_groups);
+    uint32_t *batch_of = ARENA_ARRAY(s->scratch, uint32_t, n_groups);
+    if ((n_events == NULL || batch_of == NULL) && n_groups > 0)
+        return arena_full(s->scratch, s->err);
+    for (uint32_t l = 0; l < t->n_lines; l++)
+        for (uint64_t i = 0; takes_part(s, l) && i < t->lines[l].n_events; i++) {
+            const int32_t group = s->grouping->of_line[l][i];
+            must(group < (int32_t)n_groups);
+            if (group != GROUP_NONE)
+                n_events[group]++;
+        }
+    if (!cut_batches(s, n_events, batch_of))
+        return false;
+    for (uint32_t l = 0; l < t->n_lines; l++)
+        for (uint64_t i = 0; takes_part(s, l) && i < t->lines[l].n_events; i++) {
+            const int32_t group = s->grouping->of_line[l][i];
+            if (group == GROUP_NONE)
+                continue;
+            struct event_range *r = &s->batches[batch_of[group]].ranges[l];
+            r->from = r->to == 0 ? i : r->from;
+            r->to = i + 1;
+        }
+    return true;
+}
+
+/* Intervals of the groups at hand. */
 static bool collect(struct splitter *s)
 {
     const struct trace *t = s->trace;
-    struct device_spans spans = {0};
-    bool ok = find_devices(s);
-    if (ok && s->n_devices == 0)
-        ok = device_spans_of(t, s->scratch, NULL, NULL, &spans, s->err);
-    s->cpu_work = spans.compute;
+    const size_t n = s->batch->end_group - s->batch->first_group;
+    s->groups = ARENA_ARRAY(s->scratch, struct group, n);
+    s->works = ARENA_ARRAY(s->scratch, struct work *, n * s->n_devices);
+    bool ok = (s->groups != NULL && (s->works != NULL || s->n_devices == 0)) ||
+              arena_full(s->scratch, s->err);
     for (uint32_t i = 0; ok && i < s->n_devices; i++)
         ok = add_device(s, i);
     for (uint32_t i = 0; ok && i < t->n_lines; i++)
@@ -314,17 +431,38 @@ static bool collect(struct splitter *s)
     return ok;
 }
 
-static void lists_release(struct splitter *s)
+static void batch_release(struct splitter *s)
 {
-    const uint32_t n_groups = s->groups == NULL ? 0 : s->grouping->n_groups;
-    span_list_release(&s->all);
-    for (uint32_t i = 0; i < n_groups; i++)
+    const uint32_t n = s->groups == NULL ? 0 : s->batch->end_group - s->batch->first_group;
+    for (uint32_t i = 0; i < n; i++)
         for (uint32_t class = 0; class < STEP_CLASSES; class ++) {
             span_list_release(&s->groups[i].host[class]);
             for (uint32_t d = 0; s->works != NULL && d < s->n_devices; d++)
-                if (works_of(s, i)[d] != NULL)
-                    span_list_release(&works_of(s, i)[d]->classes[class]);
+                if (s->works[(size_t)i * s->n_devices + d] != NULL)
+                    span_list_release(&s->works[(size_t)i * s->n_devices + d]->classes[class]);
         }
+    s->groups = NULL;
+    s->works = NULL;
+}
+
+static bool split_batches(struct splitter *s, struct steps_parts *out)
+{
+    struct device_spans spans = {0};
+    bool ok = find_devices(s) && find_batches(s);
+    if (ok && s->n_devices == 0)
+        ok = device_spans_of(s->trace, s->scratch, NULL, NULL, &spans, s->err);
+    s->cpu_work = spans.compute;
+    out->items = ARENA_ARRAY(s->arena, struct step_parts, s->grouping->n_groups);
+    if (out->items == NULL && s->grouping->n_groups > 0)
+        return arena_full(s->arena, s->err);
+    for (uint32_t i = 0; ok && i < s->n_batches; i++) {
+        const struct arena_mark mark = arena_mark(s->scratch);
+        s->batch = &s->batches[i];
+        ok = collect(s) && write_steps(s, out);
+        batch_release(s);
+        arena_reset(s->scratch, mark);
+    }
+    return ok;
 }
 
 bool step_parts_of(const struct trace *t, const struct grouping *g, struct arena *a,
@@ -336,11 +474,12 @@ bool step_parts_of(const struct trace *t, const struct grouping *g, struct arena
         .trace = t, .arena = a, .scratch = &scratch, .err = e, .grouping = g == NULL ? &own : g};
     *out = (struct steps_parts){0};
     arena_init(&scratch, "parts of steps", LIMIT_ARENA_TOOL_BYTES);
-    const bool ok =
-        (g != NULL || grouping_of(t, a, &own, e)) && collect(&s) && write_steps(&s, out);
+    const bool ok = (g != NULL || grouping_of(t, a, &own, e)) && split_batches(&s, out);
     memo_release(&s.kernels);
     memo_release(&s.host);
-    lists_release(&s);
+    span_list_release(&s.all);
+    span_list_release(&s.more);
+    span_list_release(&s.joined);
     arena_release(&scratch);
     return ok;
 }

@@ -91,21 +91,29 @@ struct span {
     uint64_t begin_ps, end_ps;
 };
 
+static void widen(struct span *s, const struct trace_event *ev)
+{
+    const uint64_t end = ev->start_ps + ev->dur_ps;
+    if (s->end_ps == 0 || ev->start_ps < s->begin_ps)
+        s->begin_ps = ev->start_ps;
+    s->end_ps = end > s->end_ps ? end : s->end_ps;
+}
+
 static bool widen_line(const struct builder *b, const struct grouping *g, uint32_t line,
                        struct span *spans)
 {
     struct trace_cursor c;
-    for (trace_cursor_init_work(&c, b->trace, line); trace_cursor_next(&c);) {
-        const int32_t group = group_at(g, line, c.index);
-        if (group == GROUP_NONE)
-            continue;
-        struct span *s = &spans[group];
-        const uint64_t end = c.event.start_ps + c.event.dur_ps;
-        if (s->end_ps == 0 || c.event.start_ps < s->begin_ps)
-            s->begin_ps = c.event.start_ps;
-        s->end_ps = end > s->end_ps ? end : s->end_ps;
-    }
-    trace_cursor_release(&c);
+    const struct trace_event *events;
+    if (g->of_line[line] == NULL)
+        return true;
+    trace_cursor_init_work(&c, b->trace, line);
+    trace_cursor_leave_src(&c);
+    for (uint32_t n; (n = trace_cursor_take(&c, &events)) > 0;)
+        for (uint32_t i = 0; i < n; i++) {
+            const int32_t group = group_at(g, line, c.index + 1 - n + i);
+            if (group != GROUP_NONE)
+                widen(&spans[group], &events[i]);
+        }
     return trace_cursor_ok(&c, b->err);
 }
 

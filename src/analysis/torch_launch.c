@@ -108,7 +108,10 @@ bool torch_launches_of(struct torch_launches *out, const struct trace *t, const 
                        struct arena *a, struct err *e)
 {
     struct reader r = {.out = out, .trace = t, .grouping = g, .arena = a, .err = e};
-    *out = (struct torch_launches){.n_launches = g->n_launches};
+    *out = (struct torch_launches){0};
+    if (!torch_may_launch(t))
+        return true;
+    out->n_launches = g->n_launches;
     out->of_launch = ARENA_ARRAY(a, uint32_t, g->n_launches);
     if (out->of_launch == NULL && g->n_launches > 0)
         return arena_full(a, e);

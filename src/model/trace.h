@@ -210,8 +210,10 @@ void trace_cursor_init_work(struct trace_cursor *c, const struct trace *t, uint3
 void trace_cursor_seek(struct trace_cursor *c, uint64_t from_ps);
 bool trace_cursor_next(struct trace_cursor *c); /* false at the end or on failure */
 /* The next events, as many as are at hand, for passes that want no copy of each; answers how many, 0 at the end or on
- * failure. They are valid until the next call; c->index is that of the last one. Not after trace_cursor_init_work. */
+ * failure. They are valid until the next call; c->index is that of the last one. */
 uint32_t trace_cursor_take(struct trace_cursor *c, const struct trace_event **events);
+/* Passes over the first n events; before any was given. */
+void trace_cursor_skip(struct trace_cursor *c, uint64_t n);
 /* Leaves src and src_bytes out: for passes that ask for no stats. */
 void trace_cursor_leave_src(struct trace_cursor *c);
 MUST_CHECK bool trace_cursor_ok(const struct trace_cursor *c, struct err *e);

@@ -178,9 +178,9 @@ static bool cursor_look_ahead(struct trace_cursor *c)
     return cursor_fail(c);
 }
 
-static bool cursor_cut(struct trace_cursor *c)
+/* Of the event that the cursor has just given. */
+static bool cursor_cut(struct trace_cursor *c, struct trace_event *ev)
 {
-    struct trace_event *ev = &c->event;
     c->is_cut = false;
     if (ev->num_occurrences > 0)
         return true;
@@ -194,7 +194,7 @@ static bool cursor_cut(struct trace_cursor *c)
 
 bool trace_cursor_next(struct trace_cursor *c)
 {
-    if (cursor_step(c) && (!c->cuts || cursor_cut(c)))
+    if (cursor_step(c) && (!c->cuts || cursor_cut(c, &c->event)))
         return true;
     trace_cursor_release(c);
     return false;
@@ -202,17 +202,33 @@ bool trace_cursor_next(struct trace_cursor *c)
 
 uint32_t trace_cursor_take(struct trace_cursor *c, const struct trace_event **events)
 {
-    must(!c->cuts);
-    if (!cursor_has_more(c)) {
+    bool ok = cursor_has_more(c);
+    const uint32_t here = ok ? c->n_window - c->at : 0;
+    const uint32_t n = here < c->left ? here : (uint32_t)c->left;
+    struct trace_event *const first = ok ? &c->room->window[c->at] : NULL;
+    *events = first;
+    for (uint32_t i = 0; ok && c->cuts && i < n; i++) {
+        c->at++;
+        c->index++;
+        ok = cursor_cut(c, &first[i]);
+    }
+    if (!ok) {
         trace_cursor_release(c);
         return 0;
     }
-    const uint32_t here = c->n_window - c->at, n = here < c->left ? here : (uint32_t)c->left;
-    *events = &c->room->window[c->at];
-    c->at += n;
-    c->index += n;
+    c->at += c->cuts ? 0 : n;
+    c->index += c->cuts ? 0 : n;
     c->left -= n;
     return n;
+}
+
+void trace_cursor_skip(struct trace_cursor *c, uint64_t n)
+{
+    n = n < c->left ? n : c->left;
+    c->group = 0;
+    cursor_place(c, c->trace->lines[c->line_index].first_event + n);
+    c->index += n;
+    c->left -= n;
 }
 
 void trace_cursor_leave_src(struct trace_cursor *c)

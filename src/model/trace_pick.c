@@ -215,6 +215,9 @@ static void numbers_fill(const struct trace_picker *p, const struct side_column 
     const struct trace_column *const guess =
         c->guessed_from < TRACE_GROUP_COLUMNS ? &p->view->columns[c->guessed_from] : NULL;
     const uint8_t type = (uint8_t)types_of_kinds[c->kind];
+    if (!out->any)
+        memset(out->types, TRACE_STAT_NONE, n);
+    out->any = true;
     for (uint32_t i = 0; i < n; i++) {
         uint64_t value = 0;
         if (!side_value(c, first + i, &value))
@@ -250,6 +253,7 @@ static bool numbers_one_by_one(struct trace_picker *p, const struct trace_event 
                 s.type = TRACE_STAT_F64;
             else if (s.type == TRACE_STAT_STR || s.type == TRACE_STAT_BYTES)
                 s.type = TRACE_STAT_NONE;
+            out[k].any = true;
             out[k].types[i] = (uint8_t)s.type;
             out[k].bits[i] = s.u64;
         }
@@ -261,7 +265,7 @@ bool trace_pick_numbers(struct trace_picker *p, const struct trace_event *events
                         struct trace_numbers *out, struct err *e)
 {
     for (uint32_t k = 0; k < p->n; k++)
-        memset(out[k].types, TRACE_STAT_NONE, n);
+        out[k].any = false;
     if (!p->any || n == 0)
         return true;
     must(n <= TRACE_CURSOR_WINDOW && events[n - 1].group == events[0].group &&

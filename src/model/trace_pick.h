@@ -57,27 +57,36 @@ void trace_picker_follow(struct trace_picker *p, const struct trace_cursor *c);
 MUST_CHECK bool trace_pick(struct trace_picker *p, const struct trace_event *ev, struct err *e);
 /* The stats of one name, as numbers, of a batch of events: I64, U64 or F64, or NONE where it is no number. */
 struct trace_numbers {
+    bool any;                           /* false: no event has it, and the rest says nothing */
     uint8_t types[TRACE_CURSOR_WINDOW]; /* enum trace_stat_type */
     uint64_t bits[TRACE_CURSOR_WINDOW]; /* as in trace_stat */
 };
+static inline bool trace_numbers_has(const struct trace_numbers *numbers, uint32_t i)
+{
+    return numbers->any && numbers->types[i] != TRACE_STAT_NONE;
+}
 /* What trace_pick would give for each of n events that trace_cursor_take gave at once, name by name: out[names]. Text
  * that is a number counts as one. */
 MUST_CHECK bool trace_pick_numbers(struct trace_picker *p, const struct trace_event *events,
                                    uint32_t n, struct trace_numbers *out, struct err *e);
 static inline bool trace_number_i64(const struct trace_numbers *numbers, uint32_t i, int64_t *out)
 {
+    if (!trace_numbers_has(numbers, i))
+        return false;
     const struct trace_stat s = {.type = (enum trace_stat_type)numbers->types[i],
                                  .u64 = numbers->bits[i]};
     if (s.type != TRACE_STAT_I64)
-        return s.type != TRACE_STAT_NONE && trace_stat_i64(&s, out);
+        return trace_stat_i64(&s, out);
     *out = s.i64;
     return true;
 }
 static inline bool trace_number_f64(const struct trace_numbers *numbers, uint32_t i, double *out)
 {
+    if (!trace_numbers_has(numbers, i))
+        return false;
     const struct trace_stat s = {.type = (enum trace_stat_type)numbers->types[i],
                                  .u64 = numbers->bits[i]};
-    return s.type != TRACE_STAT_NONE && trace_stat_f64(&s, out);
+    return trace_stat_f64(&s, out);
 }
 void trace_picker_release(struct trace_picker *p);
 
