@@ -18,7 +18,8 @@ struct pod_table pod_table_of(const struct pod_steps *s)
         has_devices |= s->items[i].devices.n > 0;
     for (uint32_t class = 0; class < POD_CLASSES; class ++)
         p.shown[class] = has_devices || any(s, (enum pod_class) class);
-    p.shown[POD_HOST] = p.shown[POD_LAUNCH] = !s->is_tpu;
+    p.shown[POD_HOST] = !s->is_tpu;
+    p.shown[POD_LAUNCH] = !s->is_tpu && has_devices; /* a CPU is not launched on */
     p.shown[POD_INPUT] = any(s, POD_INPUT);
     p.shown[POD_COMPILE] = any(s, POD_COMPILE);
     p.shown[POD_OTHER] = true;

@@ -44,6 +44,9 @@ static bool add_windows(struct table *t, const struct async_overlap *x, uint64_t
     if (x->n_unpaired > 0)
         table_note(t, S("unpaired"), x->n_unpaired,
                    "starts without an end or ends without a start are left out");
+    if (x->sum.count == 0)
+        table_note(t, S("no_async"), 1,
+                   "the profile tells of no asynchronous operation (TPUs record them)");
     return true;
 }
 

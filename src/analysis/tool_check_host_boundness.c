@@ -39,6 +39,15 @@ static void parts_of(const struct work_device *d, double ps[PARTS])
     ps[PART_IDLE] = (double)rest - ps[PART_WAIT];
 }
 
+/* Only a TPU says that it waits for its host, and a CPU has no memory of its own to copy to. */
+static bool is_told(const struct work_device *d, enum part part)
+{
+    const bool is_cpu = d->plane_index == UINT32_MAX;
+    return part == PART_COPY   ? !is_cpu
+           : part == PART_WAIT ? !is_cpu && d->trace->planes[d->plane_index].kind == TRACE_PLANE_TPU
+                               : true;
+}
+
 static double waits_percent(const struct work_device *d)
 {
     double ps[PARTS];
@@ -115,7 +124,7 @@ static bool boundness_run(const struct tool_request *r, struct arena *a, struct 
         row[0] = cell_text(d->label);
         row[1] = cell_u64(d->to_ps - d->from_ps);
         for (uint32_t k = 0; k < PARTS; k++)
-            row[2 + k] = cell_u64((uint64_t)ps[k]);
+            row[2 + k] = is_told(d, (enum part)k) ? cell_u64((uint64_t)ps[k]) : cell_unknown();
     }
     if (ok) {
         table_value(t, S("status"), S("Verdict"), cell_text(str_from(status_of(&b))), S(""));

@@ -267,6 +267,8 @@ static void totals_and_notes(struct table *t, const struct collectives *c)
     table_value(t, S("instances"), S("Collectives"), cell_u64(c->n_instances), S(""));
     table_value(t, S("wait_ps"), S("Waiting of all"), matched > 0 ? cell_u64(wait) : cell_unknown(),
                 S("ps"));
+    if (c->n_instances == 0)
+        table_note(t, S("no_collectives"), 1, "no collective is in the profile");
     if (c->n_unmatched > 0)
         table_note(t, S("unmatched"), c->n_unmatched,
                    "collectives have one participant in the profile: what was transfer and what "

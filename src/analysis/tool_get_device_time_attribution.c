@@ -101,6 +101,9 @@ static bool add_lines(struct table *t, const struct attribution *x, struct err *
         row[1] = cell_u64(x->lines[i].lines);
         row[2] = cell_u64(x->lines[i].busy_ps);
     }
+    if (x->n_lines == 0)
+        table_note(t, S("no_device_lines"), 1,
+                   "no line of a device is in the profile (CPUs run on the host's threads)");
     table_value(t, S("device_time_ps"), S("Device time"),
                 x->n_lines > 0 ? cell_u64(x->total_ps) : cell_unknown(), S("ps"));
     table_value(t, S("custom_call_ps"), S("In custom calls"),

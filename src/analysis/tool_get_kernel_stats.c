@@ -43,6 +43,8 @@ static bool get_kernel_stats_run(const struct tool_request *r, struct arena *a, 
         row[2] = cell_u64(c.items[i].total_ps);
         row[3] = cell_f64((double)c.items[i].total_ps / (double)c.items[i].count);
     }
+    if (c.n == 0)
+        table_note(t, S("no_kernels"), 1, "no kernel of this kind is in the profile");
     return true;
 }
 

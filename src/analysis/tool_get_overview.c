@@ -19,6 +19,7 @@ static bool add_rows(struct table *t, const struct overview *o)
     const struct overview_percents p = overview_percents_of(o);
     const struct step_summary *s = &o->steps;
     const bool no_steps = s->n == 0;
+    const bool sees_input = !no_steps && pod_table_of(&o->pods).shown[POD_INPUT];
     const struct {
         const char *metric;
         double v;
@@ -28,7 +29,7 @@ static bool add_rows(struct table *t, const struct overview *o)
         {"step_time_min", no_steps ? NAN : s->step_ms.min, "ms"},
         {"step_time_max", no_steps ? NAN : s->step_ms.max, "ms"},
         {"step_time_deviation", s->n > 1 ? sample_deviation(&s->step_ms) : NAN, "ms"},
-        {"input", no_steps ? NAN : s->input_percent, "% of steps"},
+        {"input", sees_input ? s->input_percent : NAN, "% of steps"},
         {"duty_cycle", p.duty, "%"},
         {"device_idle", p.device_idle, "%"},
         {"host_idle", p.host_idle, "%"},

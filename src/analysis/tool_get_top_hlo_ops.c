@@ -78,7 +78,7 @@ static struct table *list_table(const struct answer *x, int list, uint64_t limit
         if (known)
             row[6] = cell_text(op_cost_source_name(o->source));
         if (o->op != NULL)
-            row[7] = cell_u64(o->op->program_id);
+            row[7] = o->op->program_id > 0 ? cell_u64(o->op->program_id) : cell_unknown();
     }
     return t;
 }

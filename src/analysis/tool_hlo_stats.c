@@ -60,7 +60,7 @@ static bool add_row(struct table *t, const struct op_db *db, const struct op_met
                                         (long long)m->source_line));
     if (m->provenance.n > 0)
         row[10] = cell_text(m->provenance);
-    row[11] = cell_u64(m->program_id);
+    row[11] = m->program_id > 0 ? cell_u64(m->program_id) : cell_unknown();
     return true;
 }
 

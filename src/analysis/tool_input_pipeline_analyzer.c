@@ -77,6 +77,9 @@ static bool add_operations(struct table *t, const struct host_input *in, struct 
         row[5] = in->self_ps > 0 ? cell_f64(100.0 * (double)op->self_ps / (double)in->self_ps)
                                  : cell_unknown();
     }
+    if (in->n == 0)
+        table_note(t, S("no_input_operations"), 1,
+                   "nothing that the host did is known as work for input");
     return true;
 }
 

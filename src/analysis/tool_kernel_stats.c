@@ -85,6 +85,8 @@ static bool kernel_stats_run(const struct tool_request *r, struct arena *a, stru
     for (uint32_t i = 0; i < k.n && add_row(t, &k, &k.items[i]); i++)
         continue;
     add_values(t, &k);
+    if (k.n == 0)
+        table_note(t, S("no_kernels"), 1, "no kernel of a GPU is in the profile");
     return true;
 }
 

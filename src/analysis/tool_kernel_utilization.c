@@ -202,7 +202,11 @@ static bool kernel_utilization_run(const struct tool_request *r, struct arena *a
     declare_columns(t);
     if (!add_kernels(t, r, a, e))
         return false;
-    return !has_plane(r->profile, TRACE_PLANE_TPU) || add_custom_calls(t, r, a, e);
+    if (has_plane(r->profile, TRACE_PLANE_TPU) && !add_custom_calls(t, r, a, e))
+        return false;
+    if (t->n_rows == 0)
+        table_note(t, S("no_kernels"), 1, "no kernel of a device is in the profile");
+    return true;
 }
 
 /* --- XProf's form ------------------------------------------------------------------------------ */

@@ -82,7 +82,7 @@ static bool add_operation(struct table *t, const struct roofline *f, const struc
     row[4] = known(100.0 * (double)m->self_ps / (double)whole, whole > 0);
     row[5] = cell_u64(m->time_ps);
     add_rates(row + 6, m, m->time_ps, &f->db.device);
-    row[6 + RATES] = cell_u64(m->program_id);
+    row[6 + RATES] = m->program_id > 0 ? cell_u64(m->program_id) : cell_unknown();
     if (m->source_file.n > 0)
         row[7 + RATES] = cell_text(arena_printf(t->arena, "%.*s:%lld", STR_ARG(m->source_file),
                                                 (long long)m->source_line));

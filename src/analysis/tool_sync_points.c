@@ -46,6 +46,9 @@ static bool sync_points_run(const struct tool_request *r, struct arena *a, struc
     for (uint32_t i = 0; i < s.n && add_row(t, &s, &s.items[i]); i++)
         continue;
     table_value(t, S("steps"), S("Complete steps"), cell_u64(s.n_steps), S(""));
+    if (s.n == 0)
+        table_note(t, S("no_waits"), 1,
+                   "no call of the host that waits for a device is in the profile");
     return true;
 }
 
