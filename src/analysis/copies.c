@@ -283,8 +283,10 @@ static bool collect_device(struct collector *c, const struct work_device *d)
     for (uint32_t l = p->first_line; ok && l < p->first_line + p->n_lines; l++)
         if (spans_is_work_line(d->trace, l) || work_is_async_line(d->trace, l))
             ok = collect_line(c, l, has_transfers);
-    struct copy_row *rows = &c->out->rows[c->first];
     const uint32_t n = c->out->n - c->first;
+    if (n == 0)
+        return ok; /* there may be no rows at all yet */
+    struct copy_row *rows = &c->out->rows[c->first];
     if (n > 1)
         qsort(rows, n, sizeof *rows, by_kind);
     for (uint32_t i = 0; i < n; i++) {

@@ -145,7 +145,7 @@ INLINE void stat_add(struct event_sink *s, struct event *ev, const uint8_t *p, s
 INLINE const uint8_t *field_expect(const uint8_t *p, const uint8_t *end, uint8_t tag,
                                    int64_t *number, bool by_processor)
 {
-    uint64_t value;
+    uint64_t value = 0; /* gcc with its sanitizers does not see that it is set */
     if (p >= end || *p != tag)
         return p;
     p = varint(p + 1, &value, by_processor);

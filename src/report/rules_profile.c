@@ -106,7 +106,8 @@ static double input_bound(struct rules *x, const struct ground *g, struct findin
     if (*fired == NULL)
         return 0;
     const double cost_s = share * (of_steps ? g->step_s : g->window_s);
-    const str cost = rules_duration(x, (int64_t)(cost_s * 1e9));
+    const double most_s = (double)INT64_MAX / 1e9; /* beyond it only in damaged files */
+    const str cost = rules_duration(x, cost_s < most_s ? (int64_t)(cost_s * 1e9) : INT64_MAX);
     (*fired)->what =
         arena_printf(&x->r->arena, "%s: at most %.*s, %.1f %% of the %s time.",
                      of_steps ? "Each step waits for its input" : "Steps wait for their input",

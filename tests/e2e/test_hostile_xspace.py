@@ -3,6 +3,7 @@
 memory and CPU time stay bounded. Cuts and flipped bits: tests/unit/format/test_hostile.c. TACHO_LONG: larger ones."""
 import json
 import os
+import shutil
 import subprocess
 import zlib
 
@@ -15,6 +16,14 @@ HUGE = b"\xff\xff\xff\xff\x0f"  # 2^32 - 1
 NAME = pb.chunk(2, "/device:GPU:0")
 WORK = pb.chunk(4, pb.number(1, 1) + pb.chunk(2, pb.number(1, 1) + pb.chunk(2, "work")))
 EVENT = pb.number(1, 1) + pb.number(2, 5) + pb.number(3, 2)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    """Of each test its own, gone at its end: what is imported is as large as what the gzip holds."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    yield
+    shutil.rmtree(tmp_path, ignore_errors=True)
 
 
 def plane(*content):
