@@ -50,9 +50,9 @@ class Server:
         with urllib.request.urlopen(ask, timeout=60) as answer:
             return json.load(answer)
 
-    def until(self, path, true):
+    def until(self, path, true, seconds=60):
         """The answer once `true` of it; a run that the server has not read yet is not found."""
-        end, answer = time.monotonic() + 60, None
+        end, answer = time.monotonic() + seconds, None
         while True:
             try:
                 answer = self.get(path)
@@ -64,15 +64,20 @@ class Server:
             time.sleep(0.2)
 
 
-@pytest.fixture(scope="session")
-def served(tmp_path_factory):
-    """(server, run, session) of the recorded run; skips, saying what is absent."""
+def need_browser():
+    """Skips, saying what is absent."""
     for what, there in (("node", shutil.which("node")), (CHROMIUM, os.path.exists(CHROMIUM)),
                         (BIN, os.path.exists(BIN)),
                         ("web/node_modules", (ROOT / "web/node_modules").exists()),
                         ("web/dist", (ROOT / "web/dist/index.html").exists())):
         if not there:
             pytest.skip(f"{what} is not there")
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory):
+    """(server, run, session) of the recorded run."""
+    need_browser()
     top = tmp_path_factory.mktemp("web")
     data, state = top / "data", top / "state"
     assert record(data, "crashed-and-resumed", [state, 24, 60, 0.02]) == 137

@@ -9,9 +9,9 @@ import sys
 from conftest import BIN, ROOT, WORKLOAD, environment
 
 
-def browse(script, *args):
+def browse(script, *args, seconds=600):
     done = subprocess.run(["node", str(ROOT / "tests/web" / script), *map(str, args)], capture_output=True, text=True,
-                          timeout=600, env=environment())
+                          timeout=seconds, env=environment())
     print(done.stdout, done.stderr)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     assert re.search(r"^\d+ passed, 0 failed$", done.stdout, re.M)
