@@ -32,6 +32,11 @@ def test_search_and_flows(served):
     browse("find.mjs", server.url, server.token, run, session)
 
 
+def test_pictures_of_tools(served):
+    server, run, session = served
+    browse("pictures.mjs", server.url, server.token, run, session)
+
+
 def test_a_run_seen_live(served, tmp_path):
     server, run, session = served
     browse("live.mjs", server.url, server.token, run, session, BIN, "run", "--data", server.data, "--name", "seen-live",
