@@ -117,3 +117,15 @@ struct device_info device_info_of(const struct trace_plane *p, struct arena *a)
     d.vmem_write_gb = plane_f64(p, S("peak_vmem_wr_bw_gigabytes_per_second"));
     return d;
 }
+
+#define MEMORY_RATE_LEAST                                                                          \
+    0.6 /* of the data sheet's: below it the profile's is a mistake, not a slower clock */
+
+void device_memory_note(const struct device_info *d, struct table *t)
+{
+    if (d->product != NULL && d->hbm_gb > 0 &&
+        d->hbm_gb < MEMORY_RATE_LEAST * d->product->memory_gb)
+        table_note(t, S("memory_rate_too_low"), 1,
+                   "device whose plane says little more than half of its data sheet's memory rate: "
+                   "ridge points are too high and memory is used less than shown");
+}

@@ -9,6 +9,7 @@
 #define TACHO_ANALYSIS_DEVICE_INFO_H
 
 #include "analysis/peaks.h"
+#include "model/table.h"
 #include "model/trace.h"
 
 struct device_info {
@@ -24,5 +25,8 @@ struct device_info {
 };
 
 struct device_info device_info_of(const struct trace_plane *plane, struct arena *a);
+/* Says in a table with shares of the memory's peak where the profile's peak cannot be true: ROCm gives MI300X half of
+ * its data sheet's rate, and operations then reach 110 %. The shares are of what the profile says, as XProf's. */
+void device_memory_note(const struct device_info *d, struct table *t);
 
 #endif

@@ -135,6 +135,7 @@ static bool framework_op_stats_run(const struct tool_request *r, struct arena *a
         for (uint32_t i = 0; i < s.host.n && add_host_row(t, &s, &s.host.items[i]); i++)
             continue;
         add_values(t, &s);
+        device_memory_note(&s.db.device, t);
     }
     op_db_release(&s.db);
     return t != NULL || arena_full(a, e);

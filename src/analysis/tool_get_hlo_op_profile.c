@@ -12,7 +12,8 @@
 struct category {
     str name;
     uint64_t self_ps, flops, bytes;
-    bool has_cost; /* of one operation at least */
+    bool has_cost;   /* of one operation at least, as XProf counts: all but custom calls */
+    bool knows_cost; /* of one operation at least */
     uint32_t n;
     const struct op_brief **items; /* by time */
     uint32_t n_items, capacity;
@@ -34,6 +35,13 @@ static int by_time(const void *x, const void *y)
     return str_cmp(a->name, b->name);
 }
 
+/* An operation of PyTorch without its inputs' shapes has none. */
+static bool knows_cost(const struct op_brief *o)
+{
+    return o->source == OP_COST_SHAPES ||
+           (o->source == OP_COST_MODEL && (o->op == NULL || o->op->has_cost));
+}
+
 static bool gather(struct answer *x, struct arena *a)
 {
     struct map_str_u32 at = {0};
@@ -53,6 +61,7 @@ static bool gather(struct answer *x, struct arena *a)
             c->flops = op_add(c->flops, o->flops);
             c->bytes = op_add(c->bytes, o->bytes);
             c->has_cost = true;
+            c->knows_cost |= knows_cost(o);
         }
         ok = ARENA_PUSH(a, c->items, c->n_items, c->capacity);
         if (ok)
@@ -142,8 +151,8 @@ static bool get_hlo_op_profile_run(const struct tool_request *r, struct arena *a
             if (x.db.total_ps > 0)
                 row[2] = cell_f64(100.0 * (double)c->self_ps / (double)x.db.total_ps);
             row[3] = cell_u64(c->n_items);
-            row[4] = amount(c->flops, c->has_cost);
-            row[5] = amount(c->bytes, c->has_cost);
+            row[4] = amount(c->flops, c->knows_cost);
+            row[5] = amount(c->bytes, c->knows_cost);
             row[6] = cell_text(c->items[0]->name);
         }
         op_db_values(&x.db, t);

@@ -39,8 +39,10 @@ static bool kpis_run(const struct tool_request *r, struct arena *a, struct table
                     overview_row(t, "matrix_units", k.percents.mxu, "%") &&
                     overview_row(t, "roofline_efficiency", k.percents.roofline, "%") &&
                     overview_row(t, "memory_peak", k.peak_bytes, "bytes");
-    if (ok)
+    if (ok) {
         table_value(t, S("device_type"), S("Device"), cell_text(k.overview.db.device.type), S(""));
+        device_memory_note(&k.overview.db.device, t);
+    }
     overview_release(&k.overview);
     return ok || arena_full(a, e);
 }

@@ -61,6 +61,7 @@ static bool overview_run(const struct tool_request *r, struct arena *a, struct t
                         ? cell_unknown()
                         : cell_text(op_resource_name(&o.db.device, o.rates.bound)),
                     S(""));
+        device_memory_note(&o.db.device, t);
         ok = pod_straggler_values(&o.pods, t, e);
     }
     overview_release(&o);

@@ -76,6 +76,7 @@ static bool hlo_stats_run(const struct tool_request *r, struct arena *a, struct 
         for (uint32_t i = 0; i < db.n_ops && add_row(t, &db, &db.ops[i]); i++)
             continue;
         op_db_values(&db, t);
+        device_memory_note(&db.device, t);
         if (db.hlo.n_damaged > 0)
             table_note(t, S("hlo_damaged"), db.hlo.n_damaged, "HLO modules could not be read");
     }

@@ -145,6 +145,7 @@ static void add_values(struct table *t, const struct op_db *db)
                 S("FLOP/s"));
     table_value(t, S("peak_bytes_per_s"), S("Peak memory rate"),
                 d->hbm_gb > 0 ? cell_f64(d->hbm_gb * 1e9) : cell_unknown(), S("bytes/s"));
+    device_memory_note(d, t);
     if (n_unknown > 0)
         table_note(t, S("cost_unknown"), n_unknown,
                    "operations of unknown cost add time but no FLOP to their groups");

@@ -200,10 +200,7 @@ static void add_device(struct peak_tables *t, const struct device_info *d)
     if (d->product == NULL)
         return;
     add_product(t, name, d->product);
-    if (d->hbm_gb > 0 && d->hbm_gb < 0.6 * d->product->memory_gb)
-        table_note(t->memory, S("memory_rate_too_low"), 1,
-                   "device whose plane says little more than half of its data sheet's memory rate: "
-                   "ridge points are too high and memory is used less than shown");
+    device_memory_note(d, t->memory);
 }
 
 static bool add_profile(struct peak_tables *t, const struct profile *p, struct err *e)

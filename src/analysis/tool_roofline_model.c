@@ -180,6 +180,7 @@ static bool roofline_model_run(const struct tool_request *r, struct arena *a, st
                 break;
         add_limits(t, &f);
         add_notes(t, &f);
+        device_memory_note(&f.db.device, t);
         t->next = parts_table(&f, feeds, a);
     }
     roofline_release(&f);

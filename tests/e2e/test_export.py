@@ -276,7 +276,7 @@ def test_the_same_profile_gives_the_same_bytes(small):
         assert export(small, fmt) == export(small, fmt)
 
 
-MEASURE = """import json, resource, subprocess, sys
+MEASURE_WITH_OUTPUT = """import json, resource, subprocess, sys
 child = subprocess.run(sys.argv[1:], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 used = resource.getrusage(resource.RUSAGE_CHILDREN)
 head = json.dumps([child.returncode, used.ru_utime + used.ru_stime])
@@ -285,8 +285,8 @@ sys.stdout.buffer.write(head.encode() + b"\\n" + child.stdout)"""
 
 def measured(cache, *args):
     """(CPU seconds, standard output)."""
-    done = subprocess.run([sys.executable, "-c", MEASURE, TACHO, *map(str, args)], stdout=subprocess.PIPE, check=True,
-                          env={**os.environ, "XDG_CACHE_HOME": str(cache)})
+    done = subprocess.run([sys.executable, "-c", MEASURE_WITH_OUTPUT, TACHO, *map(str, args)], check=True,
+                          stdout=subprocess.PIPE, env={**os.environ, "XDG_CACHE_HOME": str(cache)})
     head, _, out = done.stdout.partition(b"\n")
     code, cpu_s = json.loads(head)
     assert code == 0

@@ -117,3 +117,21 @@ def test_every_tool_takes_a_step_and_a_host(name, capture):
             assert {r["step"] for r in rows(t)} <= {step, None}, t["table"]
     host = rows(tables("get_hosts", capture)[0])[0]["host"]
     tables(name, capture, f"host={host}")
+
+
+def test_what_costs_nothing_known_has_no_flop():
+    """The capture has no shapes of inputs: a category without one known cost moved an unknown amount, not 0."""
+    (categories,) = tables("get_hlo_op_profile", "PyTorch")
+    assert {(r["flops"], r["bytes"]) for r in rows(categories)} == {(None, None)}
+    (known,) = tables("get_hlo_op_profile", "PyTorch, H100")
+    assert all(r["flops"] > 0 for r in rows(known))
+
+
+@pytest.mark.parametrize("name", ["roofline_model", "op_profile", "hlo_stats", "framework_op_stats", "get_overview",
+                                  "get_kpi_metrics", "get_roofline_model", "peaks"])
+def test_a_peak_that_cannot_be_true_is_said(name):
+    """ROCm tells half of an MI300X's memory rate, and an operation then reaches 110 % of the roofline."""
+    def notes(capture):
+        return [n["code"] for t in tables(name, capture) for n in t.get("notes", [])]
+    assert "memory_rate_too_low" in notes("AMD")
+    assert "memory_rate_too_low" not in notes("TPU") + notes("GPU")
