@@ -107,4 +107,4 @@ uninstall:
 	@$(tell_loader)
 
 clean:
-	@rm -rf $(BUILD) build-check build-asan build-tsan build-fuzz build-clang build-cover web/dist
+	@rm -rf $(BUILD) build-check build-asan build-tsan build-fuzz build-clang build-release build-cover web/dist

@@ -103,7 +103,7 @@ bool op_briefs_of(struct op_briefs *b, const struct op_db *db, enum op_briefs_fo
     const struct op_node *root = op_tree_build(db, options, a, e);
     if (root == NULL)
         return false;
-    if (!walk(b, root, (struct path){0}, a))
+    if (!walk(b, root, (struct path){S(""), S("")}, a))
         return arena_full(a, e);
     b->total_ps = root->sum.time_ps;
     if (b->n > 1)

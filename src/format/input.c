@@ -32,7 +32,7 @@ static bool read_file(struct input *in, void *to, size_t room, size_t *n, struct
 bool input_open(struct input *in, int fd, struct err *e)
 {
     uint8_t magic[2];
-    size_t n;
+    size_t n = 0;
     *in = (struct input){.fd = fd};
     if (!read_file(in, magic, sizeof magic, &n, e))
         return false;

@@ -44,7 +44,7 @@ struct pprof {
 
 static str text_of(const struct pprof *p, uint64_t index)
 {
-    return index < p->n_strings ? p->strings[index] : (str){0};
+    return index < p->n_strings ? p->strings[index] : S("");
 }
 
 /* -- tables -- */
