@@ -241,10 +241,10 @@ static void join_within(struct span_list *all, const struct spans *more, struct 
     }
 }
 
-/* Joins `more` into `all`, both closed; answers how much of the union lies within. */
-static uint64_t unite(struct splitter *s, struct interval in)
+/* Joins b into `all`, both closed; answers how much of the union lies within. */
+static uint64_t unite(struct splitter *s, const struct span_list *b, struct interval in)
 {
-    const struct span_list *const a = &s->all, *const b = &s->more;
+    const struct span_list *const a = &s->all;
     struct span_list *const to = &s->joined;
     uint64_t within = 0;
     to->n = 0;
@@ -265,27 +265,44 @@ static uint64_t unite(struct splitter *s, struct interval in)
     return within;
 }
 
+/* What the host and the devices did of a class, closed: the list of one of them where the others did nothing. */
+static const struct span_list *of_class(struct splitter *s, const struct group *g,
+                                        struct work *const *works, uint32_t n, struct interval in,
+                                        enum step_class class)
+{
+    const struct span_list *only = &g->host[class];
+    uint32_t n_lists = g->host[class].n > 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (works[i] != NULL && works[i]->classes[class].n > 0) {
+            only = &works[i]->classes[class];
+            n_lists++;
+        }
+    if (n_lists <= 1 && (class != STEP_COMPUTE_32 || s->cpu_work.n == 0))
+        return only;
+    s->more.n = 0;
+    join(&s->more, &g->host[class]);
+    if (class == STEP_COMPUTE_32)
+        join_within(&s->more, &s->cpu_work, in);
+    for (uint32_t i = 0; i < n; i++)
+        if (works[i] != NULL)
+            join(&s->more, &works[i]->classes[class]);
+    span_list_close(&s->more);
+    return &s->more;
+}
+
 /* The union grows by one class after the other: what each adds is its own. Of the devices, one or
  * all count. */
 static void split(struct splitter *s, const struct group *g, struct work *const *works, uint32_t n,
                   struct interval in, uint64_t class_ps[STEP_CLASSES], uint64_t *other_ps)
 {
-    struct span_list *const more = &s->more;
     uint64_t before = 0;
     s->all.n = 0;
     for (uint32_t class = 0; class < STEP_CLASSES; class ++) {
-        more->n = 0;
-        join(more, &g->host[class]);
-        if (class == STEP_COMPUTE_32)
-            join_within(more, &s->cpu_work, in);
-        for (uint32_t i = 0; i < n; i++)
-            if (works[i] != NULL)
-                join(more, &works[i]->classes[class]);
+        const struct span_list *const of = of_class(s, g, works, n, in, (enum step_class) class);
         class_ps[class] = 0;
-        if (more->n == 0)
+        if (of->n == 0)
             continue;
-        span_list_close(more);
-        const uint64_t within = unite(s, in);
+        const uint64_t within = unite(s, of, in);
         class_ps[class] = within - before;
         before = within;
     }
@@ -315,6 +332,17 @@ static bool split_devices(struct splitter *s, const struct group *g, struct work
     return true;
 }
 
+static void close_group(struct splitter *s, uint32_t group)
+{
+    struct work *const *works = works_of(s, group);
+    for (uint32_t class = 0; class < STEP_CLASSES; class ++) {
+        span_list_close(&group_of(s, group)->host[class]);
+        for (uint32_t i = 0; i < s->n_devices; i++)
+            if (works[i] != NULL)
+                span_list_close(&works[i]->classes[class]);
+    }
+}
+
 static bool write_steps(struct splitter *s, struct steps_parts *out)
 {
     for (uint32_t i = s->batch->first_group; i < s->batch->end_group; i++) {
@@ -329,6 +357,7 @@ static bool write_steps(struct splitter *s, struct steps_parts *out)
                                  .has_number = root->has_number,
                                  .begin_ps = g->marker.begin_ps,
                                  .end_ps = g->marker.end_ps};
+        close_group(s, i);
         if (!split_devices(s, g, works_of(s, i), p))
             return false;
         if (s->n_devices > 0 && p->n_devices == 0)
@@ -393,17 +422,20 @@ static bool find_batches(struct splitter *s)
     uint32_t *batch_of = ARENA_ARRAY(s->scratch, uint32_t, n_groups);
     if ((n_events == NULL || batch_of == NULL) && n_groups > 0)
         return arena_full(s->scratch, s->err);
-    for (uint32_t l = 0; l < t->n_lines; l++)
-        for (uint64_t i = 0; takes_part(s, l) && i < t->lines[l].n_events; i++) {
+    for (uint32_t l = 0; l < t->n_lines; l++) {
+        const uint64_t n = takes_part(s, l) ? t->lines[l].n_events : 0;
+        for (uint64_t i = 0; i < n; i++) {
             const int32_t group = s->grouping->of_line[l][i];
             must(group < (int32_t)n_groups);
             if (group != GROUP_NONE)
                 n_events[group]++;
         }
+    }
     if (!cut_batches(s, n_events, batch_of))
         return false;
-    for (uint32_t l = 0; l < t->n_lines; l++)
-        for (uint64_t i = 0; takes_part(s, l) && i < t->lines[l].n_events; i++) {
+    for (uint32_t l = 0; l < t->n_lines; l++) {
+        const uint64_t n = takes_part(s, l) ? t->lines[l].n_events : 0;
+        for (uint64_t i = 0; i < n; i++) {
             const int32_t group = s->grouping->of_line[l][i];
             if (group == GROUP_NONE)
                 continue;
@@ -411,6 +443,7 @@ static bool find_batches(struct splitter *s)
             r->from = r->to == 0 ? i : r->from;
             r->to = i + 1;
         }
+    }
     return true;
 }
 

@@ -48,6 +48,12 @@ void pyramid_free(struct pyramid *p)
     map_free(p);
 }
 
+/* Each level has a quarter of the rows of the one before, and less: room for them is less too. */
+static uint32_t group_rows(uint32_t level)
+{
+    return level == 0 ? PYRAMID_GROUP_ROWS : PYRAMID_GROUP_ROWS / 4;
+}
+
 void pyramid_begin(struct pyramid *p, uint64_t span_ps, uint64_t n_events)
 {
     const uint64_t want = span_ps / (n_events == 0 ? 1 : n_events) * BUCKET_EVENTS;
@@ -56,7 +62,8 @@ void pyramid_begin(struct pyramid *p, uint64_t span_ps, uint64_t n_events)
         log2 += PYRAMID_STEP_LOG2;
     for (; p->n_levels < PYRAMID_LEVELS && log2 <= BUCKET_LOG2_MAX; log2 += PYRAMID_STEP_LOG2) {
         p->levels[p->n_levels].log2 = log2;
-        trace_rows_init(&p->levels[p->n_levels++].rows, PYRAMID_GROUP_ROWS + 64);
+        trace_rows_init(&p->levels[p->n_levels].rows, group_rows(p->n_levels) + 64);
+        p->n_levels++;
     }
 }
 
@@ -77,7 +84,7 @@ static void row_add(struct pyramid *p, uint32_t l, const struct trace_event *ev)
 {
     struct level *level = &p->levels[l];
     struct trace_rows *r = &level->rows;
-    if (r->n >= PYRAMID_GROUP_ROWS)
+    if (r->n >= group_rows(l))
         rows_emit(p, l, level->n_closed);
     if (r->n ==
         r->capacity) /* a bucket with more rows than a group: its order within is given up */
