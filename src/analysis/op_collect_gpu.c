@@ -132,6 +132,8 @@ static bool uses_matrix_units(struct collector *c, const struct trace_line *line
 static str innermost(str op)
 {
     ptrdiff_t at;
+    if (str_find_char(op, ':') < 0)
+        return op;
     while ((at = str_find(op, S("::"))) >= 0)
         op = str_sub(op, (size_t)at + 2, op.n);
     return op;
@@ -185,19 +187,18 @@ static bool add_framework_kernel(struct collector *c, const struct trace_event *
 }
 
 /* What a graph ran: no operation is named. False in *of_graph for all else. */
-static bool add_graph_work(struct collector *c, uint32_t line_index,
-                           const struct trace_cursor *cursor, const struct trace_stat *stats,
-                           bool *of_graph)
+static bool add_graph_work(struct collector *c, uint32_t line_index, const struct trace_event *ev,
+                           uint64_t index, const struct trace_stat *stats, bool *of_graph)
 {
-    struct op_graph_work w = {.time_ps = cursor->event.dur_ps};
+    struct op_graph_work w = {.time_ps = ev->dur_ps};
     *of_graph = trace_stat_i64(&stats[GRAPH_ID], &w.graph) ||
                 trace_stat_i64(&stats[GRAPH_EXEC_ID], &w.graph);
     if (!*of_graph)
         return true;
     w.has_correlation = trace_stat_i64(&stats[CORRELATION_ID], &w.correlation);
     w.goes_on = c->has_last_graph && c->last_graph == w.graph;
-    w.group = group_at(c->grouping, line_index, cursor->index);
-    if (uses_matrix_units(c, &c->trace->lines[line_index], &cursor->event))
+    w.group = group_at(c->grouping, line_index, index);
+    if (uses_matrix_units(c, &c->trace->lines[line_index], ev))
         w.matrix_ps = w.time_ps;
     c->last_graph = w.graph;
     return close_run(c) && op_graphs_add(&c->graphs, &w, c->err);
@@ -228,14 +229,12 @@ static bool add_launches(struct collector *c)
     return true;
 }
 
-static bool add_named_kernel(struct collector *c, uint32_t line_index,
-                             const struct trace_cursor *cursor, const struct trace_stat *stats,
-                             str op)
+static bool add_named_kernel(struct collector *c, uint32_t line_index, const struct trace_event *ev,
+                             uint64_t index, const struct trace_stat *stats, str op)
 {
     const struct trace_line *line = &c->trace->lines[line_index];
-    const struct trace_event *ev = &cursor->event;
     const struct trace_event_metadata *md = trace_event_meta(c->trace, line, ev);
-    if (!add_kernel(c, ev, stats, md, op, group_at(c->grouping, line_index, cursor->index)))
+    if (!add_kernel(c, ev, stats, md, op, group_at(c->grouping, line_index, index)))
         return false;
     if (uses_matrix_units(c, line, ev)) {
         c->run.uses_matrix_units = true;
@@ -245,17 +244,17 @@ static bool add_named_kernel(struct collector *c, uint32_t line_index,
 }
 
 /* What names no operation may have been launched by one: false where not. */
-static bool add_to_operator(struct collector *c, uint32_t line_index,
-                            const struct trace_cursor *cursor)
+static bool add_to_operator(struct collector *c, uint32_t line_index, const struct trace_event *ev,
+                            uint64_t index)
 {
     struct torch_launch *x =
-        torch_launches_find(&c->operators, launch_at(c->grouping, line_index, cursor->index));
-    const uint64_t time = cursor->event.dur_ps;
+        torch_launches_find(&c->operators, launch_at(c->grouping, line_index, index));
+    const uint64_t time = ev->dur_ps;
     if (x == NULL)
         return false;
     x->ran = true;
     x->time_ps = op_add(x->time_ps, time);
-    if (uses_matrix_units(c, &c->trace->lines[line_index], &cursor->event))
+    if (uses_matrix_units(c, &c->trace->lines[line_index], ev))
         x->matrix_ps = op_add(x->matrix_ps, time);
     return true;
 }
@@ -291,11 +290,10 @@ static bool add_operators(struct collector *c)
     return true;
 }
 
-static bool collect_event(struct collector *c, uint32_t line_index,
-                          const struct trace_cursor *cursor, struct trace_picker *p, bool *named)
+static bool collect_event(struct collector *c, uint32_t line_index, const struct trace_event *ev,
+                          uint64_t index, struct trace_picker *p, bool *named)
 {
     const struct trace_line *line = &c->trace->lines[line_index];
-    const struct trace_event *ev = &cursor->event;
     const struct trace_event_metadata *md = trace_event_meta(c->trace, line, ev);
     bool of_graph = false;
     if (!trace_pick(p, ev, c->err))
@@ -303,12 +301,12 @@ static bool collect_event(struct collector *c, uint32_t line_index,
     const str op = innermost(stat_text(p->values, md, HLO_OP));
     const str full_name = op.n > 0 ? S("") : stat_text(p->values, md, TF_OP);
     if (op.n == 0 && full_name.n == 0 &&
-        !add_graph_work(c, line_index, cursor, p->values, &of_graph))
+        !add_graph_work(c, line_index, ev, index, p->values, &of_graph))
         return false;
     c->has_last_graph = of_graph;
-    *named = op.n > 0 || full_name.n > 0 || of_graph || add_to_operator(c, line_index, cursor);
+    *named = op.n > 0 || full_name.n > 0 || of_graph || add_to_operator(c, line_index, ev, index);
     if (op.n > 0)
-        return add_named_kernel(c, line_index, cursor, p->values, op);
+        return add_named_kernel(c, line_index, ev, index, p->values, op);
     return full_name.n == 0 || add_framework_kernel(c, ev, trace_event_name(c->trace, line, ev),
                                                     full_name, uses_matrix_units(c, line, ev));
 }
@@ -340,17 +338,20 @@ static bool collect_line(struct collector *c, uint32_t line_index)
 {
     struct trace_cursor cursor;
     struct trace_picker p;
+    const struct trace_event *events;
     bool ok = true;
     c->has_last_graph = false;
     trace_picker_init(&p, c->trace, line_index, asked_names, ASKED);
     trace_picker_follow(&p, &cursor);
-    for (trace_cursor_init_work(&cursor, c->trace, line_index); ok && trace_cursor_next(&cursor);) {
-        const struct arena_mark mark = arena_mark(&c->scratch);
-        bool named = true;
-        ok = collect_event(c, line_index, &cursor, &p, &named);
-        measure(c, &cursor.event, named);
-        arena_reset(&c->scratch, mark);
-    }
+    trace_cursor_init_work(&cursor, c->trace, line_index);
+    for (uint32_t n; ok && (n = trace_cursor_take(&cursor, &events)) > 0;)
+        for (uint32_t i = 0; ok && i < n; i++) {
+            const struct arena_mark mark = arena_mark(&c->scratch);
+            bool named = true;
+            ok = collect_event(c, line_index, &events[i], cursor.index + 1 - n + i, &p, &named);
+            measure(c, &events[i], named);
+            arena_reset(&c->scratch, mark);
+        }
     trace_cursor_release(&cursor);
     trace_picker_release(&p);
     return ok && trace_cursor_ok(&cursor, c->err) && close_run(c);
