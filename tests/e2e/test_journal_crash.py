@@ -5,6 +5,7 @@ import os
 import random
 import resource
 import struct
+import shlex
 import subprocess
 import sys
 import time
@@ -27,7 +28,7 @@ def writer(tmp_path_factory):
     src = ROOT / "src"
     files = [src / "journal" / name for name in ("run_identity.c", "sdk.c", "writer.c")]
     files += [src / "base" / name for name in ("clock.c", "crc32c.c", "sha256.c")]
-    subprocess.run([os.environ.get("CC", "cc"), "-std=gnu17", "-O2", "-D_GNU_SOURCE", "-DTACHO_GUEST",
+    subprocess.run([*shlex.split(os.environ.get("CC", "cc")), "-std=gnu17", "-O2", "-D_GNU_SOURCE", "-DTACHO_GUEST",
                     '-DTACHO_VERSION="0.1.0"', "-include", src / "base" / "banned.h", f"-I{src}",
                     f"-I{ROOT / 'include'}", "-pthread", "-o", out,
                     ROOT / "tests" / "e2e" / "journal_crash_writer.c", *files], check=True)

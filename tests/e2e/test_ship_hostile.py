@@ -353,6 +353,7 @@ def test_a_key_of_the_terminal_does_not_reach_the_shipper(server, tmp_path):
     script = 'trap "sleep 0.5; exit 77" INT; echo up; while :; do sleep 0.1; done'
     pid, terminal = os.forkpty()
     if pid == 0:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # tests that run in the background have it ignored
         os.execve(BIN, ["tacho", "run", "--", "sh", "-c", script], env)
     said = b""
     while b"up" not in said:
