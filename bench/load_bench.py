@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What it costs to open an XSpace, beside XProf on the same file in the same run, and what an idle server costs.
+"""What it costs to open an XSpace, beside XProf and xprof-rs on the same file in the same run, and what an idle server
+costs. xprof-rs 0.1.3 is optional: cargo install xprof-rs --version 0.1.3 --locked --root ~/.cache/peers/xprof-rs
 
     BENCH_MB=20,200,1000    sizes of the generated profiles, TPU-like and GPU-like
     BENCH_PEER_MB=200       largest one that XProf is given: it needs 70 times the file in memory
+    BENCH_RUST_MB=1000      largest one that xprof-rs is given: it needs 4 times the file
     BENCH_TIMES=3           the largest TPU-like profile so many times over, in 1.5 GB of address space; 0: not
     BENCH_FOLDER=…          where the profiles are made (a temporary folder otherwise)
 
@@ -16,16 +18,21 @@ import pathlib
 import re
 import resource
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.parse
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 SHARED = pathlib.Path(os.environ.get("TACHO_SHARED", ROOT.parent / "shared"))
 TACHO = os.environ.get("TACHO_BIN", str(ROOT / "build" / "tacho"))
-PEER = pathlib.Path(os.environ.get("PEERS_CACHE", pathlib.Path.home() / ".cache" / "peers")) / "venv-tensorboard"
+PEERS = pathlib.Path(os.environ.get("PEERS_CACHE", pathlib.Path.home() / ".cache" / "peers"))
+PEER = PEERS / "venv-tensorboard"
+SEED = "-1234000"  # the generator makes program id 567 of it: xprof-rs refuses files in which ids are large
+XPROF_RS = PEERS / "xprof-rs" / "bin" / "xprof-rs"
 XPROF = """import sys
 from xprof.convert import raw_to_tool_data
 raw_to_tool_data.xspace_to_tool_data([sys.argv[1]], sys.argv[2], {})"""
@@ -67,7 +74,7 @@ def profile(folder, kind, mb):
     if not out.exists():
         print(f"making an XSpace of {mb} MB ({kind})", file=sys.stderr)
         make = [sys.executable, SHARED / "tools" / "gen_xspace.py", out, "--kind", kind, "--target-mb", str(mb),
-                "--cores", "4", "--ops-per-step", "400", "--seed", "7", "--truth-steps", "10"]
+                "--cores", "4", "--ops-per-step", "400", "--seed", SEED, "--truth-steps", "10"]
         subprocess.run(make, check=True, stdout=subprocess.DEVNULL)
     return next(out.rglob("*.xplane.pb"))
 
@@ -86,11 +93,63 @@ def opened(folder, name, path, address_space=None):
     return first
 
 
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def ask_overview(url):
+    """The overview page of the only session; waits until the server listens."""
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            run = json.load(urllib.request.urlopen(f"{url}/runs", timeout=20))[0]
+            break
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+    query = urllib.parse.urlencode({"run": run, "tag": "overview_page", "host": "ALL_HOSTS"})
+    with urllib.request.urlopen(f"{url}/data?{query}", timeout=600) as answer:
+        tables = json.load(answer)
+    if not any(t.get("rows") for t in tables):  # an empty page is no measurement
+        raise ValueError("an overview page without rows")
+
+
+def xprof_rs(folder, path):
+    """(wall s, CPU s, peak resident MB) of its server from start to the first overview page; None when it failed."""
+    log = pathlib.Path(folder) / "xprof-rs"
+    session = log / "plugins" / "profile" / "s1"
+    shutil.rmtree(log, ignore_errors=True)
+    session.mkdir(parents=True)
+    shutil.copyfile(path, session / path.name)  # a new file: it reads older ones ahead of requests
+    port, start = free_port(), time.monotonic()
+    with open(log / "said", "wb+") as said:
+        child = subprocess.Popen([XPROF_RS, "--logdir", log, "--host", "127.0.0.1", "--port", str(port)],
+                                 stdout=said, stderr=said)
+        wall = None
+        try:
+            ask_overview(f"http://127.0.0.1:{port}/data/plugin/profile")
+            wall = time.monotonic() - start
+        except (OSError, ValueError, LookupError, AttributeError) as e:
+            said.seek(0)
+            sys.stderr.write(f"xprof-rs: {e}: {said.read().decode(errors='replace')[-300:]}\n")
+        finally:
+            child.terminate()
+            _, child.returncode, used = os.wait4(child.pid, 0)
+            shutil.rmtree(log)
+    return wall and (wall, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+
+
 def load(folder):
     peer_mb = int(os.environ.get("BENCH_PEER_MB", "200"))
+    rust_mb = int(os.environ.get("BENCH_RUST_MB", "1000"))
     python = PEER / "bin" / "python3"
     if not python.exists():
         print("XProf is not here: no figures of it (peers.sh install tensorboard)")
+    if not XPROF_RS.exists():
+        print(f"xprof-rs is not at {XPROF_RS}: no figures of it (cargo install, see the head of this file)")
     print(f"\n{'':<50}{'wall':>11}{'CPU':>11}{'per CPU s':>14}{'peak':>12}{'CPU ratio':>11}")
     for size in sizes():
         for kind in ("tpu", "gpu"):
@@ -105,6 +164,8 @@ def load(folder):
                 row(f"{kind} {mb:.0f} MB: XProf overview_page", mb,
                     cost([python, "-c", XPROF, alone / path.name, "overview_page"], env), measured and measured[1])
                 shutil.rmtree(alone)
+            if XPROF_RS.exists() and size <= rust_mb:
+                row(f"{kind} {mb:.0f} MB: xprof-rs overview_page", mb, xprof_rs(folder, path), measured and measured[1])
     times = int(os.environ.get("BENCH_TIMES", "3"))
     if times:
         many = pathlib.Path(folder) / "many.xplane.pb"
