@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/device_info.h"
 
-/* XProf counts 8 bytes a bank for NVIDIA's shared memory; its 32 banks have 4 since Maxwell. */
-#define XPROF_SHARED_BYTES 256
-
 static double plane_f64(const struct trace_plane *p, str name)
 {
     double v = 0;
@@ -59,11 +56,6 @@ static str amd_arch(const struct trace_plane *p, int64_t major, int64_t minor)
     return (str){0};
 }
 
-static double xprof_shared_bytes(const struct peak_arch *arch)
-{
-    return arch->vendor == PEAK_NVIDIA ? XPROF_SHARED_BYTES : arch->shared_bytes_per_clock;
-}
-
 static void fill_gpu(const struct trace_plane *p, struct arena *a, struct device_info *d)
 {
     const int64_t major = plane_i64(p, S("compute_cap_major"));
@@ -86,7 +78,7 @@ static void fill_gpu(const struct trace_plane *p, struct arena *a, struct device
         return;
     const double giga_clocks = d->cores * d->clock_mhz / 1e3; /* of all cores in a second */
     d->peak_tera_flops = peak_xprof_flops_per_clock(d->arch) * giga_clocks / 1e3;
-    d->sram_read_gb = d->sram_write_gb = xprof_shared_bytes(d->arch) * giga_clocks;
+    d->sram_read_gb = d->sram_write_gb = d->arch->shared_bytes_per_clock * giga_clocks;
 }
 
 static void fill_tpu(const struct trace_plane *p, struct device_info *d)

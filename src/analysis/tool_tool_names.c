@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tool_names: XProf's tools that have something to say about this profile, in XProf's order. The first eight always
- * are; the others when a host (any: XProf looks at the first only) has an event that they would show. */
+ * are; the others when a host (any: XProf looks at the first only) has an event that they would show. Our own table has
+ * those that can be asked of this program and notes the others; --xprof is XProf's list. */
 #include "analysis/spans.h"
 #include "analysis/tool.h"
 #include "model/trace_pick.h"
@@ -136,6 +137,8 @@ static bool names_run(const struct tool_request *r, struct arena *a, struct tabl
                       struct err *e)
 {
     bool has[NEEDS];
+    uint32_t n_absent = 0;
+    str absent = {0};
     struct table *t = *out = table_new(a, S("tool_names"), S("Tools"));
     if (t == NULL)
         return arena_full(a, e);
@@ -143,10 +146,17 @@ static bool names_run(const struct tool_request *r, struct arena *a, struct tabl
     if (!look(r->profile, has, e))
         return false;
     for (size_t i = 0; i < sizeof offers / sizeof *offers; i++) {
-        struct cell *row = has[offers[i].needs] ? table_row(t) : NULL;
+        const str name = str_from(offers[i].name);
+        const bool offered = has[offers[i].needs], here = tool_find(name) != NULL;
+        struct cell *row = offered && here ? table_row(t) : NULL;
         if (row != NULL)
-            row[0] = cell_text(str_from(offers[i].name));
+            row[0] = cell_text(name);
+        if (offered && !here)
+            absent = n_absent++ == 0 ? name : arena_printf(a, "%.*s, %s", STR_ARG(absent), name.p);
     }
+    if (absent.n > 0)
+        table_note(t, S("not_here"), n_absent, "tools of XProf are not in this program: %.*s",
+                   STR_ARG(absent));
     return true;
 }
 

@@ -74,6 +74,10 @@ def add_self_times(events, total):
         row[2] += event[1] - event[0]
 
 
+def files_under(case):
+    return sorted((SHARED / "data" / "xspace" / case).rglob("*.xplane.pb"))
+
+
 def count(path):
     total = collections.defaultdict(lambda: [0, 0, 0])
     data = path.read_bytes()

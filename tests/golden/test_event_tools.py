@@ -206,7 +206,8 @@ def test_a_session_is_named_not_located(tmp_path):
     session = tmp_path / "plugins" / "profile" / "evening"
     session.mkdir(parents=True)
     shutil.copy(file_of("cpu_synthetic"), session / "host-0.xplane.pb")
-    assert tool("inspect_capture", tmp_path, flag="--xprof")["session_id"] == "evening"
+    for name in ("inspect_capture", "get_profile_summary"):
+        assert tool(name, tmp_path, flag="--xprof")["session_id"] == "evening"
 
 
 @needs_shared
